@@ -1,0 +1,1 @@
+"""toolnexus: tools from everywhere, one run loop, sub-agents with one builtin."""

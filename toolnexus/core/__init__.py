@@ -1,0 +1,1 @@
+"""Pure values: no I/O, no event loop, no third party."""

@@ -1,0 +1,56 @@
+"""One model request and its reply, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from toolnexus.core.messages import Message
+from toolnexus.core.tools import Tool
+from toolnexus.core.usage import Usage
+
+StopReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "cut"]
+"""Why a model stopped. `refusal`: a content filter or the model declined. `paused`: the endpoint
+wants the same request again with what it gave so far. `cut`: the stream broke after text had
+already been handed on, and could not be restarted."""
+
+
+class ModelSink(Protocol):
+    """Takes what happens while a request runs. Only there when somebody reads."""
+
+    def text(self, delta: str) -> None: ...
+    def reasoning(self, delta: str) -> None: ...
+    def retrying(self, *, attempt: int, delay: float, reason: str, restarted: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One request. A hook may replace it (`dataclasses.replace`)."""
+
+    messages: Sequence[Message]
+    """The transcript. Unchanged messages are the same objects from turn to turn."""
+    system: str = ""
+    tools: Sequence[Tool] = ()
+    """The offered tools. The same object from turn to turn while nothing changes."""
+    sink: ModelSink | None = None
+    """None: nobody reads, so the endpoint need not stream."""
+    memo: dict[Any, Any] = field(default_factory=dict[Any, Any], repr=False)
+    """What a model keeps between the requests of one run (encoded messages); it dies with the run."""
+    path: tuple[str, ...] = ()
+    """The path of the asking run."""
+    agent: str = ""
+    turn: int = 1
+    """The turn within the asking run, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponse:
+    """The reply to one request."""
+
+    message: Message
+    usage: Usage | None = None
+    """Without `requests`; None when the endpoint did not say."""
+    stop: StopReason = "stop"
+    model: str | None = None
+    """The model that answered, when it is another than the one asked (`fallback`)."""

@@ -1,0 +1,85 @@
+"""RunResult: what a run gave, whatever way it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolnexus.core.messages import Message
+from toolnexus.core.suspension import Request
+from toolnexus.core.usage import TreeUsage, Usage
+from toolnexus.errors import LimitReached, Suspended
+
+Status = Literal["done", "pending", "incomplete", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """One limit that stopped or refused something.
+
+    `limit` is its name (`max_turns`, `requests`, `depth`, `max_sub_agents`, `length`, …), `value`
+    the ceiling, `path` the run that met it.
+    """
+
+    limit: str
+    value: float | None
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.limit if self.value is None else f"{self.limit} {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run gave.
+
+    `done`: it came to a natural end. `incomplete`: a limit stopped or refused something; the work
+    so far is here. `pending`: it waits for answers. `error`: it failed; only a child's result says
+    so, the top-level run raises instead.
+    """
+
+    status: Status
+    text: str
+    """The last non-empty text of the model, or a sentence that says there was none."""
+    output: Any = None
+    """The value of the run: its text, or what a Runnable of its own kind returned."""
+    limit: str | None = None
+    """The name of the first limit that this run itself met."""
+    limits_hit: tuple[Limit, ...] = ()
+    """Every limit that this run or one below it met, in time order."""
+    pending: tuple[Request, ...] = ()
+    messages: tuple[Message, ...] = ()
+    """This run's own transcript, every call answered. Never a child's."""
+    tool_calls: int = 0
+    """Tools that this run executed itself, `task` included."""
+    sub_agent_tool_calls: int = 0
+    """Tools that the runs below it executed."""
+    sub_agents: tuple[RunResult, ...] = ()
+    """The runs directly below this one, in start order, each with its own transcript."""
+    turns: int = 0
+    usage: TreeUsage = field(default_factory=TreeUsage)
+    """Of this run and everything below it, failed runs included."""
+    own_usage: Usage = field(default_factory=Usage)
+    path: tuple[str, ...] = ()
+    error: BaseException | None = None
+
+    def raise_for_status(self) -> RunResult:
+        """Itself when `done`.
+
+        Raises `LimitReached` (incomplete), `Suspended` (pending) or the run's error.
+        """
+        if self.status == "done":
+            return self
+        failure: BaseException
+        if self.status == "error" and self.error is not None:
+            failure = self.error
+        elif self.status == "pending":
+            failure = Suspended(self.pending)
+        else:
+            hit = self.limits_hit[0] if self.limits_hit else None
+            failure = LimitReached(
+                self.limit or (hit.limit if hit else "unknown"), hit.value if hit else None, self.path
+            )
+        if isinstance(failure, (LimitReached, Suspended)):
+            failure.result = self
+        raise failure

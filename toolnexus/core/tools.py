@@ -1,0 +1,93 @@
+"""Tool and ToolResult: the one callable unit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolnexus.core.messages import MediaPart
+from toolnexus.core.suspension import Request
+
+Source = Literal["mcp", "skill", "native", "http", "builtin", "a2a", "agent", "custom"]
+
+Execute = Callable[[dict[str, Any], Any], Awaitable[Any]]
+"""`async (arguments, ctx) -> ToolResult | str | JSON value`. `ctx` is a `ToolContext`."""
+
+Validate = Callable[[dict[str, Any]], dict[str, Any]]
+
+EMPTY: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a call gave.
+
+    `output` is the text the model reads, `parts` images and files beside it, `metadata` what only
+    the host sees. `requests` non-empty: the tool asks instead of answering.
+    """
+
+    output: str = ""
+    is_error: bool = False
+    metadata: Mapping[str, Any] = EMPTY
+    parts: tuple[MediaPart, ...] = ()
+    requests: tuple[Request, ...] = ()
+    child: Any = field(default=None, repr=False)
+    """The child run that asks, when the call delegated."""
+
+
+def pending(
+    *,
+    kind: str,
+    prompt: str,
+    url: str | None = None,
+    data: Mapping[str, Any] | None = None,
+    expires_at: str | None = None,
+) -> ToolResult:
+    """Return this from a tool to suspend on a question.
+
+    The same call runs again with `ctx.answer` set once somebody has answered with `ok`.
+    """
+    request = Request(kind=kind, prompt=prompt, url=url, data=data, expires_at=expires_at)
+    return ToolResult(requests=(request,))
+
+
+class Tool:
+    """Something a model may call: name, description, JSON Schema, async `execute`.
+
+    `input_schema` is the original JSON Schema of the arguments object; dispatch validates against
+    it before `execute` runs. `execute(arguments, ctx)` returns a `ToolResult`, a string, or any
+    JSON value, and may raise: an exception becomes a failed result, never a failed run.
+    `validate` replaces the check against the schema: it returns the arguments that `execute` gets
+    and raises `ToolError` with a text for the model.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        input_schema: Mapping[str, Any],
+        execute: Execute,
+        *,
+        source: Source = "custom",
+        origin: str | None = None,
+        original_name: str | None = None,
+        validate: Validate | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self._input_schema = input_schema
+        self.execute = execute
+        self.source: Source = source
+        self.origin = origin
+        """Where it comes from within its source: the MCP server, the document."""
+        self.original_name = original_name or name
+        """Its name at the origin, before it was made safe for a model."""
+        self.validate = validate
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        return self._input_schema
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, source={self.source!r})"

@@ -1,0 +1,120 @@
+"""Every exception that the package raises on purpose.
+
+ToolnexusError                 .result: what the run achieved before it failed, or None
+├── ConfigError(ValueError)      a definition is wrong: raised while building
+│   └── NameConflict               two agents, or two tools given by hand, with one name
+├── ToolError                    raise it in a tool: the model sees a failed result
+├── ModelError                   .retryable
+│   ├── ModelHTTPError             .status, .retry_after
+│   ├── ModelConnectionError
+│   └── ModelResponseError
+├── SourceError                  .source: one MCP server, one document
+├── StoreError
+│   └── StoreConflict              .version: what the store holds by now
+└── RunError
+    ├── LimitReached               .limit, .value, .scope
+    └── Suspended                  .requests
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ToolnexusError(Exception):
+    """Base of all: `except ToolnexusError` catches everything that we raise on purpose."""
+
+    result: Any = None
+    """The `RunResult` of the failed run (transcript, usage so far), set by the root frame."""
+
+
+class ConfigError(ToolnexusError, ValueError):
+    """A definition is wrong. Raised while building, at the earliest moment, never mid-run."""
+
+
+class NameConflict(ConfigError):
+    """Two things that must have different names have the same one."""
+
+
+class ToolError(ToolnexusError):
+    """Raise it in a tool: the model sees the text as a failed result and can react to it."""
+
+
+class ModelError(ToolnexusError):
+    """A model request failed for good."""
+
+    retryable: bool = False
+    """Whether the same request may succeed later."""
+
+
+class ModelHTTPError(ModelError):
+    """The endpoint answered with an error status.
+
+    `status` is the HTTP status, `retry_after` the server's hint in seconds, or None.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, retry_after: float | None = None, retryable: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        self.retryable = retryable
+
+
+class ModelConnectionError(ModelError):
+    """The endpoint could not be reached, or the connection broke or fell silent."""
+
+    retryable = True
+
+
+class ModelResponseError(ModelError):
+    """The endpoint answered with something that is no valid reply of its style."""
+
+
+class SourceError(ToolnexusError):
+    """A tool source (an MCP server, a document) failed. `source` is its name."""
+
+    def __init__(self, message: str, *, source: str) -> None:
+        super().__init__(message)
+        self.source = source
+
+
+class StoreError(ToolnexusError):
+    """A conversation store could not be read or written."""
+
+
+class StoreConflict(StoreError):
+    """Somebody else wrote first. `version` is what the store holds by now: load and try again."""
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class RunError(ToolnexusError):
+    """A run did not finish. `result` holds what it achieved."""
+
+
+class LimitReached(RunError):
+    """A limit stopped a run.
+
+    `limit` is its name (`"requests"`, `"max_turns"`, …), `value` the ceiling, `scope` the path
+    of the run that owns it.
+    """
+
+    def __init__(self, limit: str, value: float | None, scope: tuple[str, ...]) -> None:
+        ceiling = "" if value is None else f" ({value:g})"
+        super().__init__(f"limit {limit!r} of run {'/'.join(scope)!r} reached{ceiling}")
+        self.limit = limit
+        self.value = value
+        self.scope = scope
+
+
+class Suspended(RunError):
+    """A run waits for answers. `requests` are its open questions."""
+
+    def __init__(self, requests: tuple[Any, ...]) -> None:
+        asked = "; ".join(f"{r.id}: {r.prompt}" for r in requests)
+        super().__init__(f"the run waits for an answer to {asked}")
+        self.requests = requests

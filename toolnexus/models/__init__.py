@@ -1,0 +1,1 @@
+"""One request in, one message out: the providers."""

@@ -1,0 +1,1 @@
+"""The rail that every nested call rides, and what keeps it bounded."""

@@ -1,0 +1,59 @@
+"""The only fan-out in the package: everything concurrent goes through `run_all`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Run every job at once; results in job order.
+
+    The first failure cancels the rest and is raised as itself, never inside an exception group.
+    A job that ends cancelled although nobody cancelled us is a failure, not a silence. No job
+    outlives the call, however often the caller is cancelled. One job needs no task.
+    """
+    if len(jobs) == 1:
+        try:
+            return [await jobs[0]()]
+        except asyncio.CancelledError as stray:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise RuntimeError("a job was cancelled from inside") from stray
+
+    async def start(job: Callable[[], Awaitable[T]]) -> T:
+        return await job()
+
+    tasks = [asyncio.create_task(start(job)) for job in jobs]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        await _stop(tasks)
+    for task in tasks:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            raise failure
+    if any(task.cancelled() for task in tasks):
+        raise RuntimeError("a job was cancelled from inside")
+    return [task.result() for task in tasks]
+
+
+async def _stop(tasks: Sequence[asyncio.Task[T]]) -> None:
+    """Cancel what still runs and wait for it, through any number of further cancels."""
+    left = [t for t in tasks if not t.done()]
+    cancelled: asyncio.CancelledError | None = None
+    for task in left:
+        task.cancel()
+    while left:
+        try:
+            _, unfinished = await asyncio.wait(left)
+            left = list(unfinished)
+        except asyncio.CancelledError as again:
+            cancelled = again
+            for task in left:
+                task.cancel()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,354 @@
+"""The rail: `Run` (one per ask), `Frame` (one per run), and the two faces that others see.
+
+Above: the runner creates frames; the loop, dispatch and tools ride them.
+What it is not: a place for model or tool types. Host values (`ContextKey`) are never interpreted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from toolnexus.core.events import Event, LimitHit, ToolProgress
+from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
+from toolnexus.core.result import Limit, RunResult, Status
+from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.tools import Tool
+from toolnexus.runtime.hooks import HookSet
+from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.slots import Slot, Slots
+from toolnexus.runtime.spill import Spill
+
+T = TypeVar("T")
+
+OnRequest = Callable[[Request], Awaitable[Answer]]
+"""Answers a question in place. Called for one question at a time, in call order."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContextKey(Generic[T]):
+    """Typed key of a host value. Compared by identity."""
+
+    name: str
+
+
+DEPS: ContextKey[Any] = ContextKey("deps")
+"""What the host gave as `deps=`: clients, resolvers. The same object everywhere, never copied."""
+
+
+@runtime_checkable
+class Forkable(Protocol):
+    """A host value that must not be shared between concurrent branches."""
+
+    def fork(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the body of a Runnable ended."""
+
+    status: Status = "done"
+    output: Any = None
+    limit: Limit | None = None
+    """The limit that stopped this run itself."""
+    requests: tuple[Request, ...] = ()
+
+
+@runtime_checkable
+class Runnable(Protocol):
+    """Anything that can be run: an agent, a workflow, a graph, a remote agent."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    async def execute(self, input: Any, ctx: RunContext) -> Outcome: ...
+
+
+class Runner(Protocol):
+    """The frame around every run; it alone creates child contexts."""
+
+    async def run(
+        self, target: Runnable, input: Any, *, parent: RunContext, key: str | None = None
+    ) -> RunResult: ...
+
+
+class Emitter:
+    """Numbers and times events and hands them to the one reader. Never raises, never waits."""
+
+    __slots__ = ("_reader", "_seq")
+
+    def __init__(self, reader: Callable[[Event], None]) -> None:
+        self._reader = reader
+        self._seq = 0
+
+    def __call__(self, event: Event) -> None:
+        self._seq += 1
+        event.seq = self._seq
+        event.time = time.time()
+        self._reader(event)
+
+
+class Run:
+    """What one ask shares in its whole tree."""
+
+    __slots__ = (
+        "_trace_id",
+        "emit",
+        "id",
+        "limits",
+        "max_depth",
+        "max_sub_agents",
+        "questions",
+        "redact",
+        "runner",
+        "slots",
+        "spill",
+        "sub_agents",
+    )
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        emit: Emitter | None = None,
+        max_depth: int = 3,
+        max_sub_agents: int = 16,
+        concurrency: int = 8,
+        redact: Redactor | None = None,
+        spill: Spill | None = None,
+    ) -> None:
+        self.id = "run_" + secrets.token_hex(8)
+        self.runner = runner
+        self.emit = emit
+        """None: nobody reads, so no event object is made."""
+        self.max_depth = max_depth
+        self.max_sub_agents = max_sub_agents
+        self.sub_agents = 0
+        """How many runs a model has started so far."""
+        self.slots = Slots(concurrency)
+        self.redact = redact or Redactor()
+        self.spill = spill or Spill()
+        self.questions = asyncio.Lock()
+        """One question at a time reaches a human."""
+        self.limits: list[Limit] = []
+        """Every limit met in the tree, in time order."""
+        self._trace_id: str | None = None
+
+    @property
+    def trace_id(self) -> str:
+        if self._trace_id is None:
+            self._trace_id = secrets.token_hex(16)
+        return self._trace_id
+
+
+class Frame:
+    """What one run owns. The frame owns the transcript, so every exit keeps the work done."""
+
+    __slots__ = (
+        "agent",
+        "call_id",
+        "children",
+        "deadline",
+        "denied",
+        "depth",
+        "hooks",
+        "ledger",
+        "limits",
+        "max_turns",
+        "memo",
+        "on_request",
+        "parent",
+        "path",
+        "results",
+        "slot",
+        "transcript",
+        "turns",
+        "workdir",
+    )
+
+    def __init__(
+        self,
+        *,
+        path: tuple[str, ...],
+        agent: str,
+        depth: int,
+        ledger: Ledger,
+        hooks: HookSet,
+        workdir: Path,
+        parent: Frame | None = None,
+        call_id: str | None = None,
+        slot: Slot | None = None,
+        on_request: OnRequest | None = None,
+        max_turns: int = 10,
+        denied: frozenset[str] = frozenset(),
+    ) -> None:
+        self.path = path
+        self.agent = agent
+        self.depth = depth
+        """How many delegations by a model lie above."""
+        self.ledger = ledger
+        self.hooks = hooks
+        self.workdir = workdir
+        self.parent = parent
+        self.call_id = call_id
+        """The call of the parent that started this run."""
+        self.slot = slot
+        """The concurrency slot that this run or the nearest one above holds; the root has none."""
+        self.on_request = on_request
+        self.max_turns = max_turns
+        self.denied = denied
+        """Tools that are denied here and in everything below."""
+        self.transcript: list[Message] = []
+        self.results: dict[str, ToolResultPart] = {}
+        """Results of the batch in flight: what a cancel must not lose."""
+        self.turns = 0
+        self.limits: list[Limit] = []
+        """Limits that this run itself met."""
+        self.children: list[RunResult] = []
+        self.memo: dict[Any, Any] = {}
+        self.deadline: asyncio.Timeout | None = None
+
+    def hit(self, run: Run, name: str, value: float | None, at: tuple[str, ...] | None = None) -> Limit:
+        """Note that this run met a limit."""
+        limit = Limit(limit=name, value=value, path=at or self.path)
+        self.limits.append(limit)
+        run.limits.append(limit)
+        if run.emit is not None:
+            run.emit(LimitHit(path=self.path, hit=limit))
+        return limit
+
+
+class RunContext:
+    """What the body of a run sees: its run, its frame, its host values."""
+
+    __slots__ = ("frame", "host", "run")
+
+    def __init__(self, run: Run, frame: Frame, host: Mapping[ContextKey[Any], Any]) -> None:
+        self.run = run
+        self.frame = frame
+        self.host = host
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.frame.path
+
+    @property
+    def depth(self) -> int:
+        return self.frame.depth
+
+    @property
+    def agent(self) -> str:
+        return self.frame.agent
+
+    @property
+    def run_id(self) -> str:
+        return self.run.id
+
+    def get(self, key: ContextKey[T], default: T | None = None) -> T | None:
+        """A host value, or `default`."""
+        return self.host.get(key, default)
+
+    def fork(self) -> RunContext:
+        """The same rail for a concurrent branch: forkable host values are forked, the rest shared."""
+        if not any(isinstance(value, Forkable) for value in self.host.values()):
+            return self
+        forked = {k: v.fork() if isinstance(v, Forkable) else v for k, v in self.host.items()}
+        return RunContext(self.run, self.frame, forked)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Who called, for a tracing system: W3C trace and span ids in hex."""
+
+    trace_id: str
+    span_id: str
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolContext:
+    """What a tool sees of the run that called it, and of this one call.
+
+    A tool function gets it by naming a parameter with this type; the model never sees that
+    parameter.
+    """
+
+    context: RunContext
+    call: ToolCallPart
+    tool: Tool
+    arguments: dict[str, Any]
+    """The validated arguments."""
+    answer: Answer | None = None
+    """The reply, when the call runs again after it asked a question."""
+    _cancelled: bool = field(default=False, repr=False)
+    _span_id: str | None = field(default=None, repr=False)
+
+    @property
+    def run_id(self) -> str:
+        return self.context.run.id
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.context.frame.path
+
+    @property
+    def depth(self) -> int:
+        return self.context.frame.depth
+
+    @property
+    def call_id(self) -> str:
+        return self.call.id
+
+    @property
+    def parent_call_id(self) -> str | None:
+        """The call that started the run which makes this call; None at the top."""
+        return self.context.frame.call_id
+
+    @property
+    def trace(self) -> Trace:
+        if self._span_id is None:
+            self._span_id = secrets.token_hex(8)
+        return Trace(self.context.run.trace_id, self._span_id)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was given up; a sync tool in a thread should look and stop."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Mark the call as given up. Called by dispatch."""
+        self._cancelled = True
+
+    @property
+    def workdir(self) -> Path:
+        """The root that file tools resolve in and stay in."""
+        return self.context.frame.workdir
+
+    def get(self, key: ContextKey[T], default: T | None = None) -> T | None:
+        """A host value, or `default`."""
+        return self.context.get(key, default)
+
+    @property
+    def deps(self) -> Any:
+        """What the host gave as `deps=`, or None."""
+        return self.context.get(DEPS)
+
+    def emit(self, message: str, **data: Any) -> None:
+        """Report progress as a `ToolProgress` event. Costs nothing when nobody reads."""
+        if self.context.run.emit is not None:
+            self.context.run.emit(
+                ToolProgress(path=self.path, call_id=self.call.id, message=message, data=data)
+            )
+
+    async def run(self, target: Runnable, input: Any) -> RunResult:
+        """Run `target` below this call; its usage and limits count in this tree.
+
+        Returns its result whatever way it ended; raises only `CancelledError`.
+        """
+        return await self.context.run.runner.run(target, input, parent=self.context.fork(), key=self.call.id)

@@ -1,0 +1,95 @@
+"""Who may spend, and what was spent. Every method is synchronous, so it is atomic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolnexus.core.usage import Budget, TreeUsage, Usage, UsageRow
+from toolnexus.errors import LimitReached
+
+Path = tuple[str, ...]
+
+
+class Meter:
+    """The counters behind one `Budget`: what its run and everything below have claimed."""
+
+    __slots__ = ("budget", "requests", "scope", "tokens", "tool_calls")
+
+    def __init__(self, budget: Budget, scope: Path) -> None:
+        self.budget = budget
+        self.scope = scope
+        self.requests = 0
+        self.tokens = 0
+        self.tool_calls = 0
+
+
+class Ledger:
+    """Usage of one run, below its parent's.
+
+    Countable units are claimed before the work is awaited, in every budget up the tree or in
+    none, so that a fan-out of any width cannot pass a ceiling. Tokens are known only afterwards:
+    what is over at most is the requests in flight.
+    """
+
+    __slots__ = ("agent", "by_model", "children", "meters", "path", "tool_calls")
+
+    def __init__(self, path: Path, agent: str, budget: Budget | None, parent: Ledger | None) -> None:
+        self.path = path
+        self.agent = agent
+        self.tool_calls = 0
+        self.by_model: dict[str, Usage] = {}
+        self.children: list[Ledger] = []
+        inherited = parent.meters if parent is not None else ()
+        self.meters = inherited if budget is None else (*inherited, Meter(budget, path))
+        if parent is not None:
+            parent.children.append(self)
+
+    def reserve_request(self) -> None:
+        """Claim one model request. Raises `LimitReached`, outermost budget first, claiming nothing."""
+        for meter in self.meters:
+            budget = meter.budget
+            if budget.requests is not None and meter.requests >= budget.requests:
+                raise LimitReached("requests", budget.requests, meter.scope)
+            if budget.tokens is not None and meter.tokens >= budget.tokens:
+                raise LimitReached("tokens", budget.tokens, meter.scope)
+        for meter in self.meters:
+            meter.requests += 1
+
+    def reserve_tool_call(self) -> None:
+        """Claim one tool call. Raises `LimitReached`, outermost budget first, claiming nothing."""
+        for meter in self.meters:
+            if meter.budget.tool_calls is not None and meter.tool_calls >= meter.budget.tool_calls:
+                raise LimitReached("tool_calls", meter.budget.tool_calls, meter.scope)
+        for meter in self.meters:
+            meter.tool_calls += 1
+        self.tool_calls += 1
+
+    def record(self, model: str, usage: Usage) -> None:
+        """Note what one request used."""
+        known = self.by_model.get(model)
+        self.by_model[model] = usage if known is None else known + usage
+        if self.meters:
+            for meter in self.meters:
+                meter.tokens += usage.total_tokens
+
+    @property
+    def own_usage(self) -> Usage:
+        total = Usage()
+        for usage in self.by_model.values():
+            total += usage
+        return total
+
+    @property
+    def usage(self) -> TreeUsage:
+        """Of this run and everything below it."""
+        return TreeUsage.of(self._rows())
+
+    @property
+    def tool_calls_below(self) -> int:
+        return sum(child.tool_calls + child.tool_calls_below for child in self.children)
+
+    def _rows(self) -> Iterator[UsageRow]:
+        for model, usage in self.by_model.items():
+            yield UsageRow(self.path, self.agent, model, usage)
+        for child in self.children:
+            yield from child._rows()

@@ -1,0 +1,34 @@
+"""The folder where outputs too long for a model are kept whole."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+
+class Spill:
+    """A private temporary folder, made at the first write and removed with its client."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._count = 0
+
+    def write(self, text: str) -> Path:
+        """Keep `text` and say where. Blocking: call it from a thread for large texts."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
+        self._count += 1
+        path = self._folder / f"output-{self._count}.txt"
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        return path
+
+    def contains(self, path: Path) -> bool:
+        """Whether a resolved `path` lies in this folder."""
+        return self._folder is not None and path.is_relative_to(self._folder)
+
+    def close(self) -> None:
+        """Remove the folder and all in it."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,39 @@
+"""The tool source port.
+
+What it is: something that opens, lists tools and closes: an MCP server, a skills folder.
+What it is not: a registry; names are chosen by the toolkit that gathers the sources.
+Above: the client opens all its sources at once and closes them. Below: `mcp`, `skills`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from toolnexus.core.tools import Tool
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """A place that tools come from. One source may be opened once per client."""
+
+    @property
+    def name(self) -> str:
+        """What messages and filters call it."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools it has now; empty before `open` and after `aclose`."""
+        ...
+
+    async def open(self, on_change: Callable[[], None]) -> None:
+        """Connect and list. `on_change` is called whenever `tools` has changed since.
+
+        Raises `SourceError` when it cannot; the caller then goes on without it.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release everything. May be called from any task, twice, and after a failed `open`."""
+        ...
