@@ -1,1 +1,158 @@
 """toolnexus: tools from everywhere, one run loop, sub-agents with one builtin."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolnexus.client import Client
+    from toolnexus.core.messages import MediaPart, Message, TextPart, assistant, user
+    from toolnexus.core.model import ModelRequest, ModelResponse
+    from toolnexus.core.result import Limit, RunResult
+    from toolnexus.core.suspension import Answer, Request
+    from toolnexus.core.tools import Tool, ToolResult, pending
+    from toolnexus.core.usage import Budget, Usage
+    from toolnexus.engine.agent import Agent
+    from toolnexus.errors import (
+        ConfigError,
+        LimitReached,
+        ModelConnectionError,
+        ModelError,
+        ModelHTTPError,
+        ModelResponseError,
+        NameConflict,
+        RunError,
+        SourceError,
+        StoreConflict,
+        StoreError,
+        Suspended,
+        ToolError,
+        ToolnexusError,
+    )
+    from toolnexus.models.anthropic import AnthropicModel
+    from toolnexus.models.base import Model
+    from toolnexus.models.fallback import FallbackModel
+    from toolnexus.models.function import FunctionModel
+    from toolnexus.models.openai import OpenAIModel
+    from toolnexus.runtime.context import ContextKey, Outcome, RunContext, Runnable, ToolContext
+    from toolnexus.runtime.hooks import Hooks
+    from toolnexus.stores.base import Store
+    from toolnexus.stores.memory import MemoryStore
+    from toolnexus.stores.sqlite import SqliteStore
+    from toolnexus.tools.function import tool
+    from toolnexus.tools.mcp import list_mcp_tools
+    from toolnexus.tools.skills import SkillDef
+    from toolnexus.tools.source import ToolSource
+    from toolnexus.tools.toolkit import Toolkit
+
+_HOMES = {
+    "client": ("Client",),
+    "core.messages": ("MediaPart", "Message", "TextPart", "assistant", "user"),
+    "core.model": ("ModelRequest", "ModelResponse"),
+    "core.result": ("Limit", "RunResult"),
+    "core.suspension": ("Answer", "Request"),
+    "core.tools": ("Tool", "ToolResult", "pending"),
+    "core.usage": ("Budget", "Usage"),
+    "engine.agent": ("Agent",),
+    "errors": (
+        "ConfigError",
+        "LimitReached",
+        "ModelConnectionError",
+        "ModelError",
+        "ModelHTTPError",
+        "ModelResponseError",
+        "NameConflict",
+        "RunError",
+        "SourceError",
+        "StoreConflict",
+        "StoreError",
+        "Suspended",
+        "ToolError",
+        "ToolnexusError",
+    ),
+    "models.anthropic": ("AnthropicModel",),
+    "models.base": ("Model",),
+    "models.fallback": ("FallbackModel",),
+    "models.function": ("FunctionModel",),
+    "models.openai": ("OpenAIModel",),
+    "runtime.context": ("ContextKey", "Outcome", "RunContext", "Runnable", "ToolContext"),
+    "runtime.hooks": ("Hooks",),
+    "stores.base": ("Store",),
+    "stores.memory": ("MemoryStore",),
+    "stores.sqlite": ("SqliteStore",),
+    "tools.function": ("tool",),
+    "tools.mcp": ("list_mcp_tools",),
+    "tools.skills": ("SkillDef",),
+    "tools.source": ("ToolSource",),
+    "tools.toolkit": ("Toolkit",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "Answer",
+    "AnthropicModel",
+    "Budget",
+    "Client",
+    "ConfigError",
+    "ContextKey",
+    "FallbackModel",
+    "FunctionModel",
+    "Hooks",
+    "Limit",
+    "LimitReached",
+    "MediaPart",
+    "MemoryStore",
+    "Message",
+    "Model",
+    "ModelConnectionError",
+    "ModelError",
+    "ModelHTTPError",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelResponseError",
+    "NameConflict",
+    "OpenAIModel",
+    "Outcome",
+    "Request",
+    "RunContext",
+    "RunError",
+    "RunResult",
+    "Runnable",
+    "SkillDef",
+    "SourceError",
+    "SqliteStore",
+    "Store",
+    "StoreConflict",
+    "StoreError",
+    "Suspended",
+    "TextPart",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolSource",
+    "Toolkit",
+    "ToolnexusError",
+    "Usage",
+    "assistant",
+    "list_mcp_tools",
+    "pending",
+    "tool",
+    "user",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name at its first use, so that importing the package costs nothing."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

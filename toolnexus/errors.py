@@ -114,7 +114,7 @@ class LimitReached(RunError):
 class Suspended(RunError):
     """A run waits for answers. `requests` are its open questions."""
 
-    def __init__(self, requests: tuple[Any, ...]) -> None:
-        asked = "; ".join(f"{r.id}: {r.prompt}" for r in requests)
-        super().__init__(f"the run waits for an answer to {asked}")
+    def __init__(self, requests: tuple[Any, ...], then: str = "") -> None:
+        asked = "; ".join(f"{r.prompt!r} ({r.id})" for r in requests)
+        super().__init__(f"the run waits for an answer to {asked}{then and '. '}{then}")
         self.requests = requests

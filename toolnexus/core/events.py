@@ -193,7 +193,7 @@ class LimitHit(Event):
     hit: Limit
 
     def _body(self) -> dict[str, Any]:
-        return {"limit": self.hit.limit, "value": self.hit.value, "at": list(self.hit.path)}
+        return {"limit": self.hit.limit, "value": self.hit.value, "scope": list(self.hit.scope)}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,12 +18,13 @@ class Limit:
     """One limit that stopped or refused something.
 
     `limit` is its name (`max_turns`, `requests`, `depth`, `max_sub_agents`, `length`, …), `value`
-    the ceiling, `path` the run that met it.
+    the ceiling, `path` the run that met it, `scope` the run whose limit it is.
     """
 
     limit: str
     value: float | None
     path: tuple[str, ...]
+    scope: tuple[str, ...]
 
     def __str__(self) -> str:
         return self.limit if self.value is None else f"{self.limit} {self.value:g}"

@@ -16,7 +16,6 @@ Execute = Callable[[dict[str, Any], Any], Awaitable[Any]]
 
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
-EMPTY: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +28,7 @@ class ToolResult:
 
     output: str = ""
     is_error: bool = False
-    metadata: Mapping[str, Any] = EMPTY
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     parts: tuple[MediaPart, ...] = ()
     requests: tuple[Request, ...] = ()
     child: Any = field(default=None, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from toolnexus.core.messages import (
     MediaPart,
@@ -16,7 +16,6 @@ from toolnexus.core.messages import (
     OpaquePart,
     Part,
     ReasoningPart,
-    Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -56,9 +55,7 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
             raise ValueError(f"message record of version {version!r}; this release reads {VERSION}")
         if role not in ("user", "assistant", "tool"):
             raise ValueError(f"message record with role {role!r}")
-        return Message(
-            cast(Role, role), tuple([_unpart(p) for p in parts]), data.get("origin"), data.get("extra")
-        )
+        return Message(role, tuple([_unpart(p) for p in parts]), data.get("origin"), data.get("extra"))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a message record: {type(error).__name__} {error}") from error
 

@@ -6,10 +6,9 @@ What it is not: a place for model or tool types. Host values (`ContextKey`) are 
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -19,16 +18,16 @@ from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit, RunResult, Status
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool
+from toolnexus.core.usage import Budget
+from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.slots import Slot, Slots
 from toolnexus.runtime.spill import Spill
 
 T = TypeVar("T")
-
-OnRequest = Callable[[Request], Awaitable[Answer]]
-"""Answers a question in place. Called for one question at a time, in call order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +46,17 @@ class Forkable(Protocol):
     """A host value that must not be shared between concurrent branches."""
 
     def fork(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What a Runnable sets for its own run; None inherits the caller's."""
+
+    budget: Budget | None = None
+    hooks: tuple[object, ...] = ()
+    on_request: OnRequest | None = None
+    max_turns: int | None = None
+    workdir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +85,14 @@ class Runner(Protocol):
     """The frame around every run; it alone creates child contexts."""
 
     async def run(
-        self, target: Runnable, input: Any, *, parent: RunContext, key: str | None = None
-    ) -> RunResult: ...
+        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
+    ) -> RunResult:
+        """Run `target` below `parent` and return its result, whatever way it ended.
+
+        `key` identifies the run among its siblings. `delegated`: a model started it, so it counts
+        in depth and waits for a slot. Raises nothing but `CancelledError`.
+        """
+        ...
 
 
 class Emitter:
@@ -105,7 +121,6 @@ class Run:
         "limits",
         "max_depth",
         "max_sub_agents",
-        "questions",
         "redact",
         "runner",
         "slots",
@@ -135,8 +150,6 @@ class Run:
         self.slots = Slots(concurrency)
         self.redact = redact or Redactor()
         self.spill = spill or Spill()
-        self.questions = asyncio.Lock()
-        """One question at a time reaches a human."""
         self.limits: list[Limit] = []
         """Every limit met in the tree, in time order."""
         self._trace_id: str | None = None
@@ -153,21 +166,25 @@ class Frame:
 
     __slots__ = (
         "agent",
+        "asker",
         "call_id",
+        "call_ids",
+        "child_names",
         "children",
         "deadline",
         "denied",
         "depth",
         "hooks",
+        "inbox",
         "ledger",
         "limits",
         "max_turns",
         "memo",
-        "on_request",
         "parent",
         "path",
         "results",
         "slot",
+        "start",
         "transcript",
         "turns",
         "workdir",
@@ -185,9 +202,9 @@ class Frame:
         parent: Frame | None = None,
         call_id: str | None = None,
         slot: Slot | None = None,
-        on_request: OnRequest | None = None,
+        asker: Asker | None = None,
         max_turns: int = 10,
-        denied: frozenset[str] = frozenset(),
+        denied: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         self.path = path
         self.agent = agent
@@ -201,23 +218,34 @@ class Frame:
         """The call of the parent that started this run."""
         self.slot = slot
         """The concurrency slot that this run or the nearest one above holds; the root has none."""
-        self.on_request = on_request
+        self.asker = asker
+        """The nearest one up the tree who answers questions in place."""
         self.max_turns = max_turns
         self.denied = denied
-        """Tools that are denied here and in everything below."""
+        """`(source, name)` of tools that are denied here and in everything below."""
         self.transcript: list[Message] = []
+        self.start = 0
+        """Where this run's own messages begin; what lies before is the conversation so far."""
+        self.call_ids: set[str] = set()
+        """Every call id of the transcript."""
+        self.inbox: list[Message] = []
+        """Messages that somebody wants in before the next turn."""
         self.results: dict[str, ToolResultPart] = {}
         """Results of the batch in flight: what a cancel must not lose."""
         self.turns = 0
         self.limits: list[Limit] = []
         """Limits that this run itself met."""
-        self.children: list[RunResult] = []
+        self.children: list[RunResult | None] = []
+        """Results of the runs below, in start order; None while one is running."""
+        self.child_names: set[str] = set()
+        """Path segments of the runs below."""
         self.memo: dict[Any, Any] = {}
-        self.deadline: asyncio.Timeout | None = None
+        """What models keep between the requests of this run."""
+        self.deadline: Deadline | None = None
 
-    def hit(self, run: Run, name: str, value: float | None, at: tuple[str, ...] | None = None) -> Limit:
-        """Note that this run met a limit."""
-        limit = Limit(limit=name, value=value, path=at or self.path)
+    def hit(self, run: Run, name: str, value: float | None, scope: tuple[str, ...] | None = None) -> Limit:
+        """Note that this run met a limit, its own or that of the run at `scope`."""
+        limit = Limit(limit=name, value=value, path=self.path, scope=scope or self.path)
         self.limits.append(limit)
         run.limits.append(limit)
         if run.emit is not None:
@@ -254,6 +282,10 @@ class RunContext:
     def get(self, key: ContextKey[T], default: T | None = None) -> T | None:
         """A host value, or `default`."""
         return self.host.get(key, default)
+
+    def having(self, values: Mapping[ContextKey[Any], Any]) -> RunContext:
+        """The same rail with more host values."""
+        return RunContext(self.run, self.frame, {**self.host, **values})
 
     def fork(self) -> RunContext:
         """The same rail for a concurrent branch: forkable host values are forked, the rest shared."""

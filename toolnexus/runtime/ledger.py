@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolnexus.core.usage import Budget, TreeUsage, Usage, UsageRow
 from toolnexus.errors import LimitReached
@@ -33,14 +33,16 @@ class Ledger:
 
     __slots__ = ("agent", "by_model", "children", "meters", "path", "tool_calls")
 
-    def __init__(self, path: Path, agent: str, budget: Budget | None, parent: Ledger | None) -> None:
+    def __init__(
+        self, path: Path, agent: str, budgets: Iterable[Budget] = (), parent: Ledger | None = None
+    ) -> None:
         self.path = path
         self.agent = agent
         self.tool_calls = 0
         self.by_model: dict[str, Usage] = {}
         self.children: list[Ledger] = []
         inherited = parent.meters if parent is not None else ()
-        self.meters = inherited if budget is None else (*inherited, Meter(budget, path))
+        self.meters = (*inherited, *[Meter(budget, path) for budget in budgets])
         if parent is not None:
             parent.children.append(self)
 

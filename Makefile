@@ -1,0 +1,47 @@
+# Every target makes its own .venv from a bare Python >= 3.11; uv is used when it is there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check wheel bench clean
+
+demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
+	@$(BIN)/toolnexus demo $(ARGS)
+
+test: $(VENV)/.dev  ## all tests
+	@echo "toolnexus: running the tests (under two minutes)"
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(VENV)/.dev  ## ruff and pyright strict
+	@echo "toolnexus: checking style and types"
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+wheel: $(VENV)/.dev  ## dist/*.whl
+	@echo "toolnexus: building the wheel"
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --outdir dist . >/dev/null
+	@ls dist
+
+bench: $(VENV)/.dev  ## our figures beside a hand-written loop
+	@echo "toolnexus: measuring against a hand-written loop (a few minutes)"
+	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@echo "toolnexus: making $(VENV)"
+	@if command -v uv >/dev/null 2>&1; then uv venv -q --seed --python '>=3.11' $(VENV); else \
+	  for p in $(PYTHON) python3.13 python3.12 python3.11 python3.14; do \
+	    $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && exec $$p -m venv $(VENV); done; \
+	  echo "toolnexus needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; fi
+
+$(VENV)/.installed: EXTRAS := cli
+$(VENV)/.dev: EXTRAS := cli,dev
+$(VENV)/.installed $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	@echo "toolnexus: installing [$(EXTRAS)] (about a minute, once)"
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -e '.[$(EXTRAS)]'; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]'; fi
+	@touch $@

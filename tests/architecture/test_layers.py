@@ -1,0 +1,96 @@
+"""The shape of the package, held by tests."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import toolnexus
+
+PACKAGE = Path(toolnexus.__file__).parent
+LAYERS = {
+    "errors": 0,
+    "core": 0,
+    "runtime": 1,
+    "models": 2,
+    "protocols": 2,
+    "stores": 2,
+    "telemetry": 2,
+    "tools": 2,
+    "engine": 3,
+    "agents": 4,
+    "graph": 4,
+    "workflow": 4,
+    "client": 5,
+    "config": 6,
+    "serve": 6,
+    "cli": 7,
+}
+SIDEWAYS = {("core", "errors"), ("tools", "protocols"), ("models", "protocols")}
+HEAVY = ("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema")
+MOST_LINES = 500
+
+
+def imports() -> Iterator[tuple[str, str, Path]]:
+    """Every import inside the package, also local ones and those for type checkers."""
+    for file in PACKAGE.rglob("*.py"):
+        me = file.relative_to(PACKAGE).with_suffix("").parts[0]
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            else:
+                continue
+            for module in modules:
+                parts = module.split(".")
+                if parts[0] == "toolnexus" and len(parts) > 1:
+                    yield me, parts[1], file
+
+
+def test_imports_only_point_down() -> None:
+    """[ARCH-01] A module imports only from lower layers or its own folder."""
+    wrong = [
+        f"{file.relative_to(PACKAGE)} imports {other}"
+        for me, other, file in imports()
+        if me not in ("__init__", "testing", other)
+        and (me, other) not in SIDEWAYS
+        and not LAYERS[other] < LAYERS[me]
+    ]
+    assert not wrong
+
+
+def test_nothing_imports_the_test_kit() -> None:
+    """[ARCH-02] `testing` is for users; the package does not lean on it."""
+    assert not [str(file) for me, other, file in imports() if other == "testing" and me != "testing"]
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """[ARCH-03] `import toolnexus` and an unopened client load no third party."""
+    program = (
+        "import sys, toolnexus\n"
+        "async def f(x: int) -> str:\n    'F.'\n    return ''\n"
+        "toolnexus.Client(model=toolnexus.FunctionModel(lambda r: ''), tools=[f])\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_are_listed_and_load() -> None:
+    """[ARCH-04] `__all__` is sorted, complete and true."""
+    assert toolnexus.__all__ == sorted(toolnexus.__all__, key=lambda n: (n[0].islower(), n))
+    assert set(toolnexus.__all__) == set(toolnexus._HOME)
+    for name in toolnexus.__all__:
+        assert getattr(toolnexus, name).__doc__ or name.islower()
+
+
+def test_files_stay_small() -> None:
+    """[ARCH-05] A file that needs two captions is two files."""
+    long = {str(f.relative_to(PACKAGE)): n for f in PACKAGE.rglob("*.py") if (n := _lines(f)) > MOST_LINES}
+    assert not long
+
+
+def _lines(file: Path) -> int:
+    return len(file.read_text().splitlines())

@@ -1,0 +1,443 @@
+"""Client: the door. Holds defaults, opens and closes what runs need; owns no behaviour."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from toolnexus.core.events import Event
+from toolnexus.core.messages import Message
+from toolnexus.core.names import did_you_mean
+from toolnexus.core.result import RunResult
+from toolnexus.core.tools import Tool
+from toolnexus.core.usage import Budget
+from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
+from toolnexus.engine.conversations import Conversation, Conversations
+from toolnexus.engine.environment import ENVIRONMENT, Environment
+from toolnexus.engine.models import Models
+from toolnexus.engine.roster import reachable, registry
+from toolnexus.engine.runner import LocalRunner
+from toolnexus.engine.scope import ToolSpec, as_tool
+from toolnexus.engine.stream import Stream, raise_error
+from toolnexus.errors import ConfigError
+from toolnexus.models.base import Model
+from toolnexus.runtime.context import (
+    DEPS,
+    ContextKey,
+    Emitter,
+    Frame,
+    Run,
+    RunContext,
+    Runnable,
+    RunSettings,
+)
+from toolnexus.runtime.hooks import HookSet
+from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.loop_thread import LoopThread
+from toolnexus.runtime.outbox import Outbox
+from toolnexus.runtime.questions import Asker, OnRequest
+from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.spill import Spill
+from toolnexus.stores.base import Store
+from toolnexus.stores.memory import MemoryStore
+from toolnexus.tools.builtin.environment import SECRET_ENV
+from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
+from toolnexus.tools.filters import FilterSpec, NameFilter
+from toolnexus.tools.gather import Sources
+from toolnexus.tools.skills import SkillIssue
+from toolnexus.tools.source import ToolSource
+from toolnexus.tools.toolkit import Toolkit
+
+T = TypeVar("T")
+
+MAIN = "main"
+
+_sync_clients: WeakSet[Client] = WeakSet()
+
+
+class Client:
+    """Gathers tools from everywhere, talks to a model, and lets it delegate.
+
+    All options are keyword-only. `async with Client(…) as client:` opens every source now and
+    closes it at the end; a bare client opens at its first ask and wants `aclose()`, or `close()`
+    after `ask_sync`. Raises `ConfigError` for whatever can be known to be wrong at this point.
+    A client belongs to the event loop of its first use.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | Model | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        system_prompt: str = "",
+        tools: Sequence[ToolSpec] = (),
+        mcp: str | Path | Mapping[str, Any] | None = None,
+        skills: Any = None,
+        builtins: FilterSpec | Mapping[str, Any] = True,
+        agents: Sequence[Runnable] = (),
+        max_turns: int = 10,
+        max_sub_agent_depth: int = 3,
+        max_sub_agents: int = 16,
+        allowed_models: Sequence[str | Model] | None = None,
+        budget: Budget | None = None,
+        should_continue: ShouldContinue | None = None,
+        hooks: Sequence[object] = (),
+        on_request: OnRequest | None = None,
+        store: Store | None = None,
+        workdir: str | Path | None = None,
+    ) -> None:
+        _at_least(1, max_turns=max_turns)
+        _at_least(0, max_sub_agent_depth=max_sub_agent_depth, max_sub_agents=max_sub_agents)
+        self._workdir = Path(workdir or ".").resolve()
+        if not self._workdir.is_dir():
+            raise ConfigError(f"workdir {str(workdir)!r} is no folder")
+        self._max_depth = max_sub_agent_depth
+        self._max_sub_agents = max_sub_agents
+        self._budget = budget
+        self._concurrency = (budget or Budget()).concurrency
+        self._on_request = on_request
+        HookSet(hooks)
+        self._settings = RunSettings(
+            budget=budget, hooks=tuple(hooks), max_turns=max_turns, workdir=self._workdir
+        )
+
+        spec = model if model is not None else os.environ.get("TOOLNEXUS_MODEL") or None
+        self._models = Models(spec, base_url=base_url, api_key=api_key, headers=headers)
+        flags = NameFilter.of(_builtin_flags(builtins), "builtins")
+        host = [as_tool(entry, "tools") for entry in tools]
+        self._sources = Sources(mcp=mcp, skills=skills, builtins=flags, host=host)
+        known = registry(agents)
+        self._main = Agent(
+            name=MAIN,
+            system_prompt=system_prompt,
+            tools={"builtins": {"task": False}} if flags.denies("task") else None,
+            agents=tuple(known),
+            should_continue=should_continue,
+        )
+        self._environment = Environment(
+            resolve=self._models.resolve,
+            default_model=self._models.default,
+            registry=known,
+            skills=self._sources.skills,
+        )
+        self._agents = [self._main, *reachable(known.values(), known)]
+        self._adopt(self._agents)
+        offered = allowed_models
+        if offered is None:
+            offered = [m for m in (self._models.default, *(a.model for a in self._agents)) if m is not None]
+        self._environment.allowed_models = self._models.allowed(offered)
+        self._environment.toolkit = Toolkit(self._sources.tools())
+        if self._sources.fixed:
+            self._check_scopes(self._agents, skills=None)
+
+        self._redact = Redactor([*self._models.secrets, *self._sources.secrets])
+        self._spill = Spill()
+        self._processes = ProcessGroups()
+        self._store = store or MemoryStore()
+        self._runner = LocalRunner()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: LoopThread | None = None
+        self._asker: Asker | None = None
+        self._conversations = Conversations(self._store)
+        self._opening: asyncio.Task[None] | None = None
+        self._closed = False
+
+    # ---- asking
+
+    async def ask(self, prompt: Any, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+        """Run the client's own loop on `prompt` and return what it gave.
+
+        `prompt` is text, a list of text and media parts, or messages. With `conversation` the
+        stored messages come first and the new ones are kept; without, nothing is. `deps` is handed
+        to tools as `ctx.deps`.
+
+        A limit or an open question is a `status` of the result. Raises `ModelError` when the model
+        fails (its `.result` holds the work so far), `ConfigError`, `StoreError`, and
+        `CancelledError` when the awaiting task is cancelled: everything below is stopped then, and
+        the conversation keeps what was done.
+        """
+        return raise_error(await self._execute(self._main, as_messages(prompt), conversation, deps))
+
+    async def run(
+        self, target: Runnable | str, input: Any, *, conversation: str | None = None, deps: Any = None
+    ) -> RunResult:
+        """Like `ask`, with another target: an agent (or its registered name), or any Runnable."""
+        return raise_error(await self._execute(self._target(target), input, conversation, deps))
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        input: Any,
+        *,
+        target: Runnable | str | None = None,
+        conversation: str | None = None,
+        deps: Any = None,
+    ) -> AsyncGenerator[Stream]:
+        """The same run, observed: `async with client.stream(…) as s: async for event in s: …`.
+
+        After the last event `s.result` is the RunResult. A failure of the run is raised when the
+        block ends. Leaving early cancels the run and raises nothing; `s.result` then holds what it
+        had done.
+        """
+        outbox = Outbox()
+        chosen = self._main if target is None else self._target(target)
+        given = as_messages(input) if target is None else input
+        stream = Stream(outbox, self._execute(chosen, given, conversation, deps, reader=outbox.put))
+        try:
+            yield stream
+        finally:
+            await stream.leave()
+        stream.raise_failure()
+
+    def ask_sync(self, prompt: Any, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+        """`ask` for code without an event loop (scripts, notebooks); runs on a thread of its own.
+
+        Call `close()` at the end, or use `with Client(…) as client:`.
+        """
+        return self._sync(lambda: self.ask(prompt, conversation=conversation, deps=deps))
+
+    # ---- conversations
+
+    def conversation(self, id: str) -> Conversation:
+        """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
+        return Conversation(id, self._conversations, self.ask)
+
+    def steer(self, conversation: str, messages: Any) -> None:
+        """Say something to the run in flight of a conversation; it reads it before its next turn.
+
+        Raises `RunError` when no run is in flight.
+        """
+        self._conversations.steer(conversation, as_messages(messages))
+
+    # ---- tools
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """All tools of the client. Those of servers are there once it is open."""
+        task = self._environment.task(self._main)
+        tools = [*self._environment.toolkit, *([task] if task is not None else [])]
+        return Toolkit(tools, context=self._context)
+
+    def mcp_status(self) -> dict[str, dict[str, Any]]:
+        """`{server: {"status", "reason"}}`: `connected`, `failed`, `disabled` or `needs_auth`."""
+        return {s.name: dict(s.status) for s in self._sources.servers}
+
+    @property
+    def skill_report(self) -> list[SkillIssue]:
+        """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
+        return self._sources.skills.report if self._sources.skills is not None else []
+
+    # ---- life
+
+    async def __aenter__(self) -> Client:
+        await self._open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Client:
+        self._sync(self._open)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def aclose(self) -> None:
+        """Close every source and connection, after what is being stored is stored. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._opening is not None and not self._opening.done():
+            await asyncio.wait([self._opening])
+        await self._conversations.settle()
+        await self._sources.aclose()
+        await self._models.aclose()
+        await self._store.aclose()
+        self._release()
+
+    def close(self) -> None:
+        """`aclose` for a client that was used with `ask_sync`. Idempotent."""
+        if self._thread is not None:
+            if not self._closed:
+                self._thread.call(self.aclose())
+            self._thread.close()
+            self._thread = None
+        elif self._loop is not None and not self._closed:
+            raise ConfigError("this client was opened on an event loop: await its aclose() there")
+        else:
+            self._closed = True
+            self._release()
+
+    def __del__(self) -> None:
+        if getattr(self, "_opening", None) is not None and not self._closed:
+            warnings.warn(f"unclosed {type(self).__name__}: call aclose()", ResourceWarning, stacklevel=2)
+            self._release()
+
+    def _release(self) -> None:
+        self._processes.kill_all()
+        self._spill.close()
+
+    # ---- inside
+
+    async def _execute(
+        self,
+        target: Runnable,
+        input: Any,
+        conversation: str | None,
+        deps: Any,
+        reader: Callable[[Event], None] | None = None,
+    ) -> RunResult:
+        await self._open()
+        await self._welcome(target)
+        run, host = self._new_run(reader), self._host(deps)
+
+        async def body(history: Sequence[Message], inbox: list[Message]) -> RunResult:
+            return await self._runner.start(
+                run,
+                target,
+                input,
+                settings=self._settings,
+                host=host,
+                history=history,
+                asker=self._asker,
+                inbox=inbox,
+            )
+
+        if conversation is None:
+            return await body((), [])
+        return await self._conversations.ask(conversation, body)
+
+    def _new_run(self, reader: Callable[[Event], None] | None = None) -> Run:
+        return Run(
+            runner=self._runner,
+            emit=Emitter(reader) if reader is not None else None,
+            max_depth=self._max_depth,
+            max_sub_agents=self._max_sub_agents,
+            concurrency=self._concurrency,
+            redact=self._redact,
+            spill=self._spill,
+        )
+
+    def _host(self, deps: Any = None) -> dict[ContextKey[Any], Any]:
+        skills = self._sources.skills
+        return {
+            ENVIRONMENT: self._environment,
+            DEPS: deps,
+            READ_ROOTS: skills.roots if skills is not None else (),
+            PROCESSES: self._processes,
+            SECRET_ENV: self._sources.secret_names,
+        }
+
+    def _context(self) -> RunContext:
+        """A context for a tool that the host calls itself, outside any run."""
+        frame = Frame(
+            path=(MAIN,),
+            agent=MAIN,
+            depth=0,
+            ledger=Ledger((MAIN,), MAIN),
+            hooks=HookSet(self._settings.hooks),
+            workdir=self._workdir,
+            asker=self._asker,
+        )
+        return RunContext(self._new_run(), frame, self._host())
+
+    def _target(self, target: Runnable | str) -> Runnable:
+        if not isinstance(target, str):
+            return target
+        known = self._environment.registry
+        if target not in known:
+            near = did_you_mean(target, known)
+            raise ConfigError(f"there is no agent {target!r}; registered: {sorted(known)}{near}")
+        return known[target]
+
+    async def _welcome(self, target: Runnable) -> None:
+        """Check and open what agents that are not registered bring along."""
+        if any(target is a for a in self._agents) or not isinstance(target, Agent):
+            return
+        found = reachable([target], dict(self._environment.registry))
+        agents = [a for a in found if not any(a is k for k in self._agents)]
+        for source in self._adopt(agents):
+            await self._sources.open_one(source, self._refresh)
+        self._check_scopes(agents, self._sources.skill_names)
+
+    def _adopt(self, agents: Sequence[Agent]) -> list[ToolSource]:
+        own = [s for a in agents for s in a.scope.own if not isinstance(s, Tool)]
+        return [source for source in own if self._sources.adopt(source)]
+
+    def _check_scopes(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
+        tools = list(self._environment.toolkit)
+        for agent in agents:
+            where = f"agent {agent.name!r}: tools"
+            agent.scope.check(tools, skills, where, incomplete=not self._sources.complete)
+            if agent.model is not None:
+                self._models.resolve(agent.model)
+
+    def _refresh(self) -> None:
+        self._environment.toolkit = Toolkit(self._sources.tools())
+
+    async def _open(self) -> None:
+        """Open everything once, however many ask at the same time."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            raise ConfigError("this client is closed; make a new one")
+        if self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise ConfigError(
+                    "this client is in use on another event loop: make one client per loop, "
+                    "or call ask_sync from everywhere"
+                )
+            reopening = self._loop is not None
+            self._loop = loop
+            self._asker = Asker(self._on_request) if self._on_request is not None else None
+            self._opening = asyncio.create_task(self._open_sources(reopening))
+        assert self._opening is not None
+        await asyncio.shield(self._opening)
+
+    async def _open_sources(self, reopening: bool) -> None:
+        if reopening:  # the loop they were opened on is gone
+            await self._sources.aclose()
+        try:
+            await self._sources.open(self._refresh)
+            self._refresh()
+            self._check_scopes(self._agents, self._sources.skill_names)
+        except BaseException:
+            await self._sources.aclose()
+            raise
+
+    def _sync(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._closed:
+            raise ConfigError("this client is closed; make a new one")
+        if self._thread is None:
+            self._thread = LoopThread("toolnexus")
+            _sync_clients.add(self)
+        return self._thread.call(work())
+
+
+def _builtin_flags(spec: Any) -> Any:
+    """`builtins={"tools": {…}}` means the same as the inner mapping."""
+    if isinstance(spec, Mapping) and set(spec) == {"tools"} and not isinstance(spec["tools"], bool):
+        return spec["tools"]
+    return spec
+
+
+def _at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise ConfigError(f"{name}={value!r} must be {least} or more")
+
+
+@atexit.register
+def _close_sync_clients() -> None:
+    for client in list(_sync_clients):
+        client.close()

@@ -1,0 +1,154 @@
+"""Agent: an immutable definition, and the loop that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from toolnexus.core.messages import MediaPart, Message, TextPart, close_transcript, user
+from toolnexus.core.result import RunResult
+from toolnexus.core.usage import Budget
+from toolnexus.engine.delegate import MODEL_OVERRIDE
+from toolnexus.engine.dispatch import run_tool_calls
+from toolnexus.engine.environment import ENVIRONMENT, MODEL
+from toolnexus.engine.runner import result_of
+from toolnexus.engine.scope import Scope, ToolSpec
+from toolnexus.engine.turn import model_turn
+from toolnexus.errors import ConfigError
+from toolnexus.models.base import Model
+from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
+from toolnexus.runtime.hooks import HookSet, settled
+from toolnexus.runtime.questions import OnRequest
+
+ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
+
+NUDGE = "Go on with the task. If all of it is done, give the final answer."
+CUT = "not run: the reply that asked for it was cut short"
+
+_LIMITS = {"length": "length", "refusal": "refusal", "cut": "connection"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A role that can be run, any number of times at once: it holds no history.
+
+    Raises `ConfigError` at definition for anything that can be known to be wrong by then.
+    """
+
+    name: str
+    description: str = ""
+    """What it is good at: the caller's model chooses by it."""
+    system_prompt: str = ""
+    model: str | Model | None = None
+    """`"provider:name"`, a name at the client's own endpoint, a `Model`, or None: the caller's."""
+    tools: Sequence[str | ToolSpec] | Mapping[str, Any] | None = None
+    """A list of names and globs over the client's toolkit and of tools of its own (`[]`: none at
+    all), a mapping of filters `{"mcp", "skills", "builtins", "native"}`, or None: everything."""
+    agents: Sequence[str | Runnable] | None = None
+    """Whom it may delegate to: names in the registry or Runnables. None: all registered."""
+    max_turns: int | None = None
+    """None: the caller's."""
+    budget: Budget | None = None
+    """Ceilings for each of its runs and everything below."""
+    hooks: Sequence[object] = ()
+    """Added to the caller's, for its runs and everything below."""
+    on_request: OnRequest | None = None
+    """Answers questions of its runs and everything below, before the caller is asked."""
+    should_continue: ShouldContinue | None = None
+    """Asked at a natural stop; true sends a nudge and goes on, within `max_turns`."""
+    workdir: str | Path | None = None
+    """The root of its file tools. None: the caller's."""
+    scope: Scope = field(init=False, repr=False, compare=False)
+    """The parsed `tools`."""
+    settings: RunSettings = field(init=False, repr=False, compare=False)
+    """What the frame around its runs needs."""
+
+    def __post_init__(self) -> None:
+        where = f"agent {self.name!r}"
+        if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 64:
+            raise ConfigError(f"{where}: a name is 1 to 64 characters of text")
+        if self.max_turns is not None and self.max_turns < 1:
+            raise ConfigError(f"{where}: max_turns={self.max_turns!r} must be 1 or more")
+        if isinstance(self.agents, str):
+            raise ConfigError(f"{where}: agents={self.agents!r} must be a list of names or agents")
+        if self.budget is not None and self.budget.concurrency != Budget().concurrency:
+            raise ConfigError(f"{where}: concurrency is set on the client's budget, for the whole tree")
+        HookSet(self.hooks)
+        scope = Scope.of(self.tools, f"{where}: tools")
+        settings = RunSettings(
+            budget=self.budget,
+            hooks=tuple(self.hooks),
+            on_request=self.on_request,
+            max_turns=self.max_turns,
+            workdir=None if self.workdir is None else Path(self.workdir).resolve(),
+        )
+        object.__setattr__(self, "scope", scope)
+        object.__setattr__(self, "settings", settings)
+
+    async def execute(self, input: Any, ctx: RunContext) -> Outcome:
+        """The loop: turn, batch, turn, until the model calls nothing or a limit stops it.
+
+        Raises `LimitReached` and `ModelError`; the frame around it turns them into a result.
+        """
+        environment = ctx.get(ENVIRONMENT)
+        if environment is None:
+            raise ConfigError(f"agent {self.name!r} runs under a client: use client.run(agent, …)")
+        frame = ctx.frame
+        model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
+        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None})
+        denied = frame.denied
+        frame.transcript += as_messages(input)
+        while True:
+            frame.denied = denied
+            view = environment.view(self, ctx)
+            frame.denied = denied | view.denied
+            if frame.turns >= frame.max_turns:
+                return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
+            if frame.inbox:
+                frame.transcript += frame.inbox
+                frame.inbox.clear()
+            response = await model_turn(ctx, model, system=view.system, tools=view.tools)
+            if response.stop in _LIMITS:
+                frame.transcript[:] = close_transcript(frame.transcript, CUT)
+                return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
+            calls = response.message.tool_calls
+            if calls:
+                batch = await run_tool_calls(ctx, view, calls)
+                frame.transcript.append(Message("tool", batch.results))
+                frame.results.clear()
+                if batch.stop is not None:
+                    return Outcome(status="incomplete", limit=batch.stop)
+                if batch.requests:
+                    return Outcome(status="pending", requests=batch.requests)
+            elif response.stop != "paused" and not frame.inbox and not await self._goes_on(ctx):
+                return Outcome(status="done")
+
+    async def _goes_on(self, ctx: RunContext) -> bool:
+        """Whether `should_continue` wants more; then the nudge is in the transcript."""
+        if self.should_continue is None:
+            return False
+        if not await settled(self.should_continue(result_of(ctx, Outcome()))):
+            return False
+        ctx.frame.transcript.append(user(NUDGE))
+        return True
+
+
+def as_messages(input: Any) -> list[Message]:
+    """What a caller may hand in as a prompt: text, parts, a message, or messages."""
+    if isinstance(input, str):
+        return [user(input)]
+    if isinstance(input, Message):
+        return [input]
+    if isinstance(input, (TextPart, MediaPart)):
+        return [user([input])]
+    if isinstance(input, Sequence) and input:
+        items = list(cast("Sequence[Any]", input))
+        if all(isinstance(i, Message) for i in items):
+            return items
+        if all(isinstance(i, (str, TextPart, MediaPart)) for i in items):
+            return [user([TextPart(i) if isinstance(i, str) else i for i in items])]
+    raise ConfigError(
+        f"{type(input).__name__} is no prompt: give text, a list of text and media parts, or messages"
+    )

@@ -1,0 +1,164 @@
+"""Conversations: one ask at a time each, nothing lost, whatever way a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from weakref import WeakValueDictionary
+
+from toolnexus.core.messages import Message, close_transcript
+from toolnexus.core.result import RunResult
+from toolnexus.core.suspension import Request
+from toolnexus.errors import RunError, StoreConflict, StoreError, Suspended
+from toolnexus.stores.base import Store
+
+INTERRUPTED = "interrupted: the run that made this call ended before it finished"
+
+_asking: ContextVar[frozenset[tuple[object, str]]] = ContextVar("toolnexus_asking", default=frozenset())
+
+Body = Callable[[Sequence[Message], list[Message]], Awaitable[RunResult]]
+"""Runs on a history and an inbox. Raises only `CancelledError`, with `.result`."""
+
+
+class Conversations:
+    """The conversations of one client over its store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._key = object()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._inboxes: dict[str, list[Message]] = {}
+        self._pending: dict[str, tuple[Request, ...]] = {}
+        self._saves: set[asyncio.Task[None]] = set()
+
+    async def ask(self, id: str, body: Body) -> RunResult:
+        """Run `body` on the conversation and append what it added.
+
+        Asks of one conversation run one after the other. The write survives any number of cancels.
+        Raises `Suspended` when the last run still waits for answers, `RunError` when the asking
+        run is part of this very conversation, and `StoreError` with the result when it cannot be
+        stored.
+        """
+        mine = (self._key, id)
+        if mine in _asking.get():
+            raise RunError(
+                f"conversation {id!r} is asked by a tool of its own run, which would wait for itself; "
+                "use another conversation, or none"
+            )
+        lock = self._locks.setdefault(id, asyncio.Lock())
+        await lock.acquire()
+        saving: asyncio.Task[None] | None = None
+        token = _asking.set(_asking.get() | {mine})
+        try:
+            if waiting := self._pending.get(id):
+                raise Suspended(
+                    waiting, f"conversation {id!r} cannot go on; call discard_pending() to give up"
+                )
+            loaded, version = await self._store.load(id)
+            history = close_transcript(loaded, INTERRUPTED)
+            inbox = self._inboxes[id] = []
+            cancelled: asyncio.CancelledError | None = None
+            try:
+                result = await body(history, inbox)
+            except asyncio.CancelledError as cancel:
+                cancelled, result = cancel, getattr(cancel, "result", None)
+                if not isinstance(result, RunResult):
+                    raise
+            if result.pending:
+                self._pending[id] = result.pending
+            added = (*result.messages[len(history) :], *inbox)
+            saving = asyncio.create_task(self._save(id, added, version))
+            self._saves.add(saving)
+            saving.add_done_callback(self._saves.discard)
+            saving.add_done_callback(lambda _: lock.release())
+        finally:
+            _asking.reset(token)
+            self._inboxes.pop(id, None)
+            if saving is None:
+                lock.release()
+        try:
+            await asyncio.shield(saving)
+        except (StoreError, asyncio.CancelledError) as failure:
+            failure.result = result  # type: ignore[union-attr]
+            raise
+        if cancelled is not None:
+            raise cancelled
+        return result
+
+    def steer(self, id: str, messages: Sequence[Message]) -> None:
+        """Put messages before the next turn of the run in flight. Raises `RunError` when none is."""
+        inbox = self._inboxes.get(id)
+        if inbox is None:
+            raise RunError(f"conversation {id!r} has no run in flight to steer; ask it instead")
+        inbox.extend(messages)
+
+    def pending(self, id: str) -> tuple[Request, ...]:
+        """The open questions of the last run."""
+        return self._pending.get(id, ())
+
+    def discard_pending(self, id: str) -> None:
+        """Give up the open questions; their calls stay answered with "no answer yet"."""
+        self._pending.pop(id, None)
+
+    async def messages(self, id: str) -> tuple[Message, ...]:
+        """The stored messages, every call answered."""
+        loaded, _ = await self._store.load(id)
+        return close_transcript(loaded, INTERRUPTED)
+
+    async def delete(self, id: str) -> None:
+        """Remove the conversation, after the ask in flight."""
+        async with self._locks.setdefault(id, asyncio.Lock()):
+            self._pending.pop(id, None)
+            while True:
+                _, version = await self._store.load(id)
+                try:
+                    await self._store.replace(id, (), version)
+                    return
+                except StoreConflict:
+                    continue
+
+    async def settle(self) -> None:
+        """Wait until everything is written."""
+        while self._saves:
+            await asyncio.wait(self._saves)
+
+    async def _save(self, id: str, messages: Sequence[Message], version: int) -> None:
+        while messages:
+            try:
+                await self._store.append(id, messages, version)
+                return
+            except StoreConflict as conflict:  # somebody else's ask came between: ours goes after it
+                version = conflict.version
+
+
+class Conversation:
+    """One conversation of a client: `client.conversation(id)`."""
+
+    def __init__(
+        self, id: str, conversations: Conversations, ask: Callable[..., Awaitable[RunResult]]
+    ) -> None:
+        self.id = id
+        self._conversations = conversations
+        self._ask = ask
+
+    async def messages(self) -> tuple[Message, ...]:
+        """The stored messages, every call answered."""
+        return await self._conversations.messages(self.id)
+
+    async def ask(self, prompt: object, **options: object) -> RunResult:
+        """`client.ask(prompt, conversation=id, …)`."""
+        return await self._ask(prompt, conversation=self.id, **options)
+
+    @property
+    def pending(self) -> tuple[Request, ...]:
+        """The questions that the last run waits for."""
+        return self._conversations.pending(self.id)
+
+    def discard_pending(self) -> None:
+        """Give up the open questions, so that the conversation can go on without them."""
+        self._conversations.discard_pending(self.id)
+
+    async def delete(self) -> None:
+        """Remove the conversation from the store."""
+        await self._conversations.delete(self.id)

@@ -1,0 +1,69 @@
+"""One batch of tool calls. The loop and every other engine call tools through `run_tool_calls` only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from toolnexus.core.messages import ToolCallPart, ToolResultPart
+from toolnexus.core.result import Limit
+from toolnexus.core.suspension import Request
+from toolnexus.core.tools import ToolResult
+from toolnexus.engine.view import View
+from toolnexus.errors import LimitReached
+from toolnexus.runtime.concurrency import run_all
+from toolnexus.runtime.context import RunContext
+from toolnexus.tools.invoke import failed, invoke
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """How a batch ended: every call answered, in call order."""
+
+    results: tuple[ToolResultPart, ...]
+    requests: tuple[Request, ...] = ()
+    """Questions of calls that wait; their results are placeholders."""
+    stop: Limit | None = None
+    """The budget that refused a call."""
+
+
+async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPart]) -> Batch:
+    """Run `calls` at once; results in call order.
+
+    A call of a tool that was not offered is answered with an error that names what is. When a
+    budget refuses a call, what is in flight still finishes. Finished results are kept in
+    `frame.results` meanwhile, so that a cancel loses none. Raises nothing but `CancelledError`.
+    """
+    frame = ctx.frame
+    asked: dict[str, tuple[Request, ...]] = {}
+    stop: Limit | None = None
+
+    async def one(call: ToolCallPart) -> ToolResultPart:
+        nonlocal stop
+        try:
+            result = await _call(ctx, view, call)
+        except LimitReached as reached:
+            if stop is None:
+                stop = frame.hit(ctx.run, reached.limit, reached.value, reached.scope)
+            result = failed(f"not run: limit {stop}")
+        if result.requests:
+            asked[call.id] = result.requests
+            waiting = "; ".join(r.prompt for r in result.requests)
+            part = ToolResultPart(call.id, f"no answer yet to: {waiting}")
+        else:
+            part = ToolResultPart(call.id, result.output, result.is_error, result.parts)
+        frame.results[call.id] = part
+        return part
+
+    results = await run_all([partial(one, call) for call in calls])
+    requests = tuple(request for call in calls for request in asked.get(call.id, ()))
+    return Batch(results=tuple(results), requests=requests, stop=stop)
+
+
+async def _call(ctx: RunContext, view: View, call: ToolCallPart) -> ToolResult:
+    tool = view.get(call.name)
+    if tool is None:
+        return failed(view.refusal(call.name))
+    ctx.frame.ledger.reserve_tool_call()
+    return await invoke(tool, call, ctx.fork())

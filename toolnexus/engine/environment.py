@@ -1,0 +1,161 @@
+"""What agents are resolved against: the client's toolkit, models and registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from toolnexus.core.tools import Tool
+from toolnexus.engine.delegate import task_tool
+from toolnexus.engine.scope import Scope
+from toolnexus.engine.view import View
+from toolnexus.errors import ConfigError
+from toolnexus.models.base import Model
+from toolnexus.runtime.context import ContextKey, RunContext, Runnable
+from toolnexus.tools.skills import SkillSource
+from toolnexus.tools.toolkit import Toolkit
+
+MODEL: ContextKey[Model] = ContextKey("model")
+"""The model of the run above: what an agent without one inherits."""
+
+NO_MODEL = """no model is set. Three ways to go on:
+  Client(model="openai:gpt-5-mini")                    # with OPENAI_API_KEY in the environment
+  Client(model="openai:NAME", base_url="http://localhost:11434/v1")   # a local server
+  export TOOLNEXUS_MODEL=anthropic:claude-haiku-4-5    # for every client of this shell"""
+
+
+MOST_VIEWS = 256
+
+
+class Definition(Protocol):
+    """What is needed of an agent to tell its tools, its model and its targets."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def system_prompt(self) -> str: ...
+    @property
+    def model(self) -> str | Model | None: ...
+    @property
+    def agents(self) -> Sequence[str | Runnable] | None: ...
+    @property
+    def scope(self) -> Scope: ...
+
+
+class Environment:
+    """The client's side of every run: which tools exist, who is registered, which models there are.
+
+    Views are derived from the agent, never handed down by its caller: forwarding a parent's tools
+    would offer a child the wrong ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        resolve: Callable[[str | Model], Model],
+        default_model: Model | None,
+        registry: Mapping[str, Runnable],
+        skills: SkillSource | None = None,
+    ) -> None:
+        self.resolve = resolve
+        self.default_model = default_model
+        self.registry = registry
+        self.skills = skills
+        self.allowed_models: Mapping[str, Model] = {}
+        """Names that the `model` of `task` may take."""
+        self._toolkit = Toolkit()
+        self._views: dict[tuple[int, bool, frozenset[tuple[str, str]]], tuple[Definition, View]] = {}
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """All tools of the client but `task`, which differs from agent to agent."""
+        return self._toolkit
+
+    @toolkit.setter
+    def toolkit(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
+        self._views.clear()
+
+    def model(self, agent: Definition, ctx: RunContext) -> Model:
+        """The model that runs `agent`: its own, or its caller's. Raises `ConfigError` without any."""
+        if agent.model is not None:
+            return self.resolve(agent.model)
+        model = ctx.get(MODEL) or self.default_model
+        if model is None:
+            raise ConfigError(NO_MODEL)
+        return model
+
+    def view(self, agent: Definition, ctx: RunContext) -> View:
+        """What `agent` is offered in this run."""
+        deepest = ctx.frame.depth >= ctx.run.max_depth
+        key = (id(agent), deepest, ctx.frame.denied)
+        known = self._views.get(key)
+        if known is None:
+            if len(self._views) >= MOST_VIEWS:
+                self._views.clear()
+            known = self._views[key] = (agent, self._build(agent, ctx.frame.denied, deepest))
+        return known[1]
+
+    def targets(self, agent: Definition) -> dict[str, Runnable]:
+        """Whom `agent` may delegate to, by name, sorted."""
+        if agent.agents is None:
+            return dict(sorted(self.registry.items()))
+        chosen = [self.registry[a] if isinstance(a, str) else a for a in agent.agents]
+        return {t.name: t for t in sorted(chosen, key=lambda t: t.name)}
+
+    def task(self, agent: Definition) -> Tool | None:
+        """The `task` tool of `agent`, or None when it has nobody to delegate to or may not."""
+        targets = self.targets(agent)
+        if not targets or not agent.scope.offers_task(with_agents=bool(agent.agents)):
+            return None
+        catalog = [f"- {t.name}: {t.description} (tools: {self._tool_words(t)})" for t in targets.values()]
+        return task_tool(targets, catalog, self.allowed_models)
+
+    def _build(self, agent: Definition, denied: frozenset[tuple[str, str]], deepest: bool) -> View:
+        scope = agent.scope
+        own = self._own(scope)
+        taken = {t.name for t in own}
+        tools: list[Tool] = []
+        system = agent.system_prompt
+        for tool in self._toolkit:
+            if tool.name in taken or (tool.source, tool.name) in denied or not scope.admits(tool):
+                continue
+            if tool.source == "skill" and self.skills is not None:
+                mine = self.skills.view(scope.admits_skill)
+                tools += mine.tools
+                system = f"{system}\n\n{mine.catalog()}".strip()
+            else:
+                tools.append(tool)
+        tools += own
+        task = self.task(agent)
+        unoffered: dict[str, Tool] = {}
+        if task is not None and task.name not in {t.name for t in tools}:
+            if ("builtin", task.name) in denied:
+                pass
+            elif deepest:
+                unoffered[task.name] = task
+            else:
+                tools.append(task)
+        dropped = frozenset((t.source, t.name) for t in self._toolkit if scope.denies(t))
+        if not scope.offers_task(with_agents=True):
+            dropped |= {("builtin", "task")}
+        return View(tools=tuple(tools), system=system, unoffered=unoffered, denied=dropped)
+
+    def _own(self, scope: Scope) -> list[Tool]:
+        out: list[Tool] = []
+        for entry in scope.own:
+            out += [entry] if isinstance(entry, Tool) else entry.tools
+        return out
+
+    def _tool_words(self, target: Runnable) -> str:
+        scope = getattr(target, "scope", None)
+        if not isinstance(scope, Scope):
+            return "its own"
+        names = [t.name for t in self._toolkit if scope.admits(t)] + [t.name for t in self._own(scope)]
+        if not names:
+            return "none"
+        return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+ENVIRONMENT: ContextKey[Environment] = ContextKey("environment")
+"""Where an agent finds its tools and models."""

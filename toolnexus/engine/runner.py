@@ -1,0 +1,218 @@
+"""The frame around every run: child context, limits, events, errors, roll-up. Written once.
+
+Above: the client starts top-level runs, `task` and tools start nested ones. Below: the body of a
+Runnable. Only this module creates a frame, and no exception but a cancel crosses one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolnexus.core.events import RunFinished, RunStarted, SubAgentFinished, SubAgentStarted
+from toolnexus.core.messages import Message, close_transcript
+from toolnexus.core.result import RunResult
+from toolnexus.errors import LimitReached
+from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
+from toolnexus.runtime.deadline import Deadline
+from toolnexus.runtime.hooks import HookSet
+from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.questions import Asker
+from toolnexus.runtime.slots import Slot
+
+NO_TEXT = "The run ended without any text."
+
+
+class LocalRunner:
+    """Runs any Runnable in this process."""
+
+    async def start(
+        self,
+        run: Run,
+        target: Runnable,
+        input: Any,
+        *,
+        settings: RunSettings,
+        host: Mapping[ContextKey[Any], Any],
+        history: Sequence[Message] = (),
+        asker: Asker | None = None,
+        inbox: list[Message] | None = None,
+    ) -> RunResult:
+        """Run `target` at the top of a tree and return its result, whatever way it ended.
+
+        `settings` are the host's, the target's own come on top. `history` is the conversation so
+        far. Raises nothing but `CancelledError`, which carries the result as `.result`.
+        """
+        own = _settings(target)
+        path = (target.name,)
+        budgets = [b for b in (settings.budget, own.budget) if b is not None]
+        frame = Frame(
+            path=path,
+            agent=target.name,
+            depth=0,
+            ledger=Ledger(path, target.name, budgets),
+            hooks=HookSet((*settings.hooks, *own.hooks)),
+            workdir=own.workdir or settings.workdir or Path.cwd(),
+            asker=Asker(own.on_request) if own.on_request else asker,
+            max_turns=own.max_turns or settings.max_turns or 10,
+        )
+        frame.transcript.extend(history)
+        frame.start = len(history)
+        frame.call_ids.update(c.id for m in history for c in m.tool_calls)
+        if inbox is not None:
+            frame.inbox = inbox
+        seconds = min((b.seconds for b in budgets if b.seconds is not None), default=None)
+        return await self._drive(target, input, RunContext(run, frame, host), seconds)
+
+    async def run(
+        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
+    ) -> RunResult:
+        """See `Runner.run`."""
+        run, above, own = parent.run, parent.frame, _settings(target)
+        path = (*above.path, _segment(target.name, key, above))
+        slot = Slot(run.slots) if delegated else above.slot
+        frame = Frame(
+            path=path,
+            agent=target.name,
+            depth=above.depth + delegated,
+            ledger=Ledger(path, target.name, [own.budget] if own.budget else [], above.ledger),
+            hooks=HookSet(own.hooks, above.hooks) if own.hooks else above.hooks,
+            workdir=own.workdir or above.workdir,
+            parent=above,
+            call_id=key,
+            slot=slot,
+            asker=Asker(own.on_request) if own.on_request else above.asker,
+            max_turns=own.max_turns or above.max_turns,
+            denied=above.denied,
+        )
+        place = len(above.children)
+        above.children.append(None)
+        ctx = RunContext(run, frame, parent.host)
+        seconds = own.budget.seconds if own.budget else None
+        if not delegated or slot is None:
+            return await self._child(target, input, ctx, seconds, place)
+        async with slot.held():
+            return await self._child(target, input, ctx, seconds, place)
+
+    async def _child(
+        self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None, place: int
+    ) -> RunResult:
+        run, frame, above = ctx.run, ctx.frame, ctx.frame.parent
+        assert above is not None
+        if run.emit is not None:
+            run.emit(
+                SubAgentStarted(
+                    path=above.path,
+                    agent=target.name,
+                    child=frame.path,
+                    call_id=frame.call_id,
+                    prompt=_as_text(input),
+                )
+            )
+        result: RunResult | None = None
+        try:
+            result = await self._drive(target, input, ctx, seconds)
+        finally:
+            # a cancelled child still counts: its transcript and usage are part of the tree
+            result = result or result_of(ctx, Outcome(status="incomplete"))
+            above.children[place] = result
+            if run.emit is not None:
+                run.emit(
+                    SubAgentFinished(path=above.path, agent=target.name, child=frame.path, result=result)
+                )
+        return result
+
+    async def _drive(self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None) -> RunResult:
+        run, frame = ctx.run, ctx.frame
+        if run.emit is not None:
+            run.emit(RunStarted(path=frame.path, agent=target.name))
+        outcome, error = Outcome(status="error"), None
+        reason = "not run: the run failed"
+        frame.deadline = Deadline(seconds)
+        try:
+            async with frame.deadline as deadline:
+                outcome = await target.execute(input, ctx)
+            if deadline.expired:
+                limit = frame.hit(run, "seconds", seconds)
+                outcome = Outcome(status="incomplete", limit=limit)
+        except LimitReached as reached:
+            limit = frame.hit(run, reached.limit, reached.value, reached.scope)
+            outcome = Outcome(status="incomplete", limit=limit)
+        except Exception as failure:
+            error = failure
+        except BaseException as cancel:
+            outcome = Outcome(status="incomplete", limit=frame.hit(run, "cancelled", None))
+            result = _finish(ctx, outcome, None, "interrupted: the run was cancelled")
+            if frame.parent is None:
+                cancel.result = result  # type: ignore[attr-defined]
+            raise
+        if outcome.limit is not None:
+            reason = f"not run or interrupted: limit {outcome.limit}"
+        return _finish(ctx, outcome, error, reason)
+
+
+def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = None) -> RunResult:
+    """The result of the run as it stands now."""
+    frame, ledger = ctx.frame, ctx.frame.ledger
+    status = outcome.status
+    if status == "done" and frame.limits:  # a delegation was refused: the work is not all there
+        status = "incomplete"
+    limit = outcome.limit or (frame.limits[0] if frame.limits else None)
+    depth = len(frame.path)
+    text = _last_text(frame)
+    output = outcome.output
+    return RunResult(
+        status=status,
+        text=text or (_as_text(output) if output else NO_TEXT),
+        output=text if output is None else output,
+        limit=limit.limit if limit else None,
+        limits_hit=tuple(hit for hit in ctx.run.limits if hit.path[:depth] == frame.path),
+        pending=outcome.requests,
+        messages=tuple(frame.transcript),
+        tool_calls=ledger.tool_calls,
+        sub_agent_tool_calls=ledger.tool_calls_below,
+        sub_agents=tuple(child for child in frame.children if child is not None),
+        turns=frame.turns,
+        usage=ledger.usage,
+        own_usage=ledger.own_usage,
+        path=frame.path,
+        error=error,
+    )
+
+
+def _finish(ctx: RunContext, outcome: Outcome, error: BaseException | None, reason: str) -> RunResult:
+    """Close the transcript, so that it can be sent to any provider again, and report the end."""
+    frame = ctx.frame
+    frame.transcript[:] = close_transcript(frame.transcript, reason, frame.results)
+    frame.results.clear()
+    result = result_of(ctx, outcome, error)
+    if ctx.run.emit is not None:
+        ctx.run.emit(RunFinished(path=frame.path, result=result))
+    return result
+
+
+def _settings(target: Runnable) -> RunSettings:
+    return getattr(target, "settings", None) or RunSettings()
+
+
+def _segment(name: str, key: str, above: Frame) -> str:
+    """A name for the run that no sibling has."""
+    segment, n = f"{name}.{key}", 1
+    while segment in above.child_names:
+        n += 1
+        segment = f"{name}.{key}~{n}"
+    above.child_names.add(segment)
+    return segment
+
+
+def _last_text(frame: Frame) -> str:
+    for message in reversed(frame.transcript[frame.start :]):
+        if message.role == "assistant" and (text := message.text).strip():
+            return text
+    return ""
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,66 @@
+"""A run in flight, observed. Streaming is a view of the one loop, not a second loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from toolnexus.core.events import Event
+from toolnexus.core.result import RunResult
+from toolnexus.runtime.outbox import Outbox
+
+
+class Stream:
+    """Iterate it for the events of a run; afterwards `result` is there."""
+
+    def __init__(self, outbox: Outbox, work: Coroutine[Any, Any, RunResult]) -> None:
+        self._outbox = outbox
+        self._result: RunResult | None = None
+        self._failure: BaseException | None = None
+        self._task = asyncio.create_task(self._drive(work))
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        async for event in self._outbox:
+            yield event
+        await asyncio.wait([self._task])
+
+    @property
+    def result(self) -> RunResult:
+        """What the run gave. Raises `RuntimeError` while it is still under way."""
+        if self._result is None:
+            raise RuntimeError("the run is still under way: read the events to their end first")
+        return self._result
+
+    async def leave(self) -> None:
+        """Stop the run if it is still under way, and wait for its end."""
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def raise_failure(self) -> None:
+        """Raise what the run raised, if it failed by itself."""
+        if self._result is not None and self._result.status == "error":
+            raise_error(self._result)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _drive(self, work: Coroutine[Any, Any, RunResult]) -> None:
+        try:
+            self._result = await work
+        except asyncio.CancelledError as cancel:
+            self._result = getattr(cancel, "result", None)
+            raise
+        except Exception as failure:
+            self._failure = failure
+            self._result = getattr(failure, "result", None)
+        finally:
+            self._outbox.close()
+
+
+def raise_error(result: RunResult) -> RunResult:
+    """`result` itself, unless the run failed: then its error is raised, with the result on it."""
+    if result.status == "error" and result.error is not None:
+        result.error.result = result  # type: ignore[attr-defined]
+        raise result.error
+    return result

@@ -1,0 +1,91 @@
+"""One filter vocabulary for every source: servers, skills, builtins, functions, agents.
+
+A mapping `{name: bool}`: any `true` makes it an allowlist, only `false` a drop-list, empty means
+all. A list is an allowlist and `[]` means none. Names may be globs. A filter only ever narrows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from toolnexus.core.names import did_you_mean
+from toolnexus.errors import ConfigError
+
+logger = logging.getLogger("toolnexus.tools")
+
+FilterSpec = bool | Sequence[str] | Mapping[str, bool] | None
+
+
+def is_glob(pattern: str) -> bool:
+    return any(c in pattern for c in "*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Which names pass. `allow` None means all but the denied."""
+
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: Any, where: str) -> NameFilter:
+        """The filter that `spec` writes down. Raises `ConfigError` for any other shape."""
+        if spec is None or spec is True:
+            return cls()
+        if spec is False:
+            return cls(allow=())
+        if isinstance(spec, Mapping):
+            flags = cast("Mapping[Any, Any]", spec)
+            for name, flag in flags.items():
+                if not isinstance(name, str) or not isinstance(flag, bool):
+                    raise ConfigError(f"{where}: {name!r}: {flag!r}; a filter maps names to true or false")
+            allow = tuple(n for n, flag in flags.items() if flag)
+            deny = tuple(n for n, flag in flags.items() if not flag)
+            return cls(allow=allow or None, deny=deny)
+        if isinstance(spec, Sequence) and not isinstance(spec, str):
+            names = tuple(cast("Sequence[Any]", spec))
+            for name in names:
+                if not isinstance(name, str):
+                    raise ConfigError(f"{where}: {name!r} is no name; a list filter holds names and globs")
+            return cls(allow=cast("tuple[str, ...]", names))
+        raise ConfigError(
+            f"{where}: {spec!r}; a filter is a list of names, a mapping of names to bools, or a bool"
+        )
+
+    def admits(self, *aliases: str | None) -> bool:
+        """Whether something known by any of `aliases` passes."""
+        return not self.denies(*aliases) and (self.allow is None or _hit(self.allow, aliases))
+
+    def denies(self, *aliases: str | None) -> bool:
+        """Whether it is denied by name (a `false`), which also holds for everything below."""
+        return bool(self.deny) and _hit(self.deny, aliases)
+
+    def check(self, known: Iterable[str], where: str, *, incomplete: bool = False) -> None:
+        """Hold every name of the filter against the names that exist.
+
+        Raises `ConfigError` naming the first unknown one and the nearest that exist; with
+        `incomplete` (a server did not connect) that is only a warning. A glob without a match is a
+        warning.
+        """
+        names = list(known)
+        for pattern in (*(self.allow or ()), *self.deny):
+            if is_glob(pattern):
+                if not _hit_any(pattern, names):
+                    logger.warning("%s: pattern %r matches nothing", where, pattern)
+            elif pattern not in names:
+                near = did_you_mean(pattern, names)
+                if not incomplete:
+                    raise ConfigError(f"{where}: there is no {pattern!r}; available: {sorted(names)}{near}")
+                logger.warning("%s: there is no %r%s (not every source is there)", where, pattern, near)
+
+
+def _hit(patterns: tuple[str, ...], aliases: Iterable[str | None]) -> bool:
+    return any(alias is not None and fnmatchcase(alias, p) for alias in aliases for p in patterns)
+
+
+def _hit_any(pattern: str, names: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)

@@ -1,0 +1,115 @@
+"""All sources of one client, opened and closed together, gathered into one list of tools."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from toolnexus.core.tools import Tool
+from toolnexus.errors import NameConflict, SourceError
+from toolnexus.runtime.concurrency import run_all
+from toolnexus.tools.builtin.catalog import builtin_tools
+from toolnexus.tools.filters import NameFilter
+from toolnexus.tools.mcp import McpSource, name_tools
+from toolnexus.tools.mcp_config import load_mcp_config
+from toolnexus.tools.skills import SkillSource, skill_source
+from toolnexus.tools.source import ToolSource
+from toolnexus.tools.toolkit import assemble
+
+logger = logging.getLogger("toolnexus.tools")
+
+
+class Sources:
+    """Where the tools of one client come from. Raises `ConfigError` for a source that is wrong."""
+
+    def __init__(
+        self,
+        *,
+        mcp: str | Path | Mapping[str, Any] | None,
+        skills: Any,
+        builtins: NameFilter,
+        host: Sequence[Tool | ToolSource],
+    ) -> None:
+        self.servers = [McpSource(c) for c in load_mcp_config(mcp)] if mcp is not None else []
+        self.skills: SkillSource | None = skill_source(skills)
+        every = builtin_tools()
+        builtins.check([*(t.name for t in every), "task"], "builtins")
+        self._builtins = [t for t in every if builtins.admits(t.name)]
+        self._host = [t for t in host if isinstance(t, Tool)]
+        names = [t.name for t in self._host]
+        if double := sorted({n for n in names if names.count(n) > 1}):
+            raise NameConflict(f"several tools are named {', '.join(map(repr, double))}; rename all but one")
+        self._custom = [t for t in host if not isinstance(t, Tool)]
+        self._adopted: list[ToolSource] = []
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all tool names are known before anything is opened."""
+        return not self.servers and not self._custom
+
+    @property
+    def complete(self) -> bool:
+        """Whether every server that should be there is."""
+        return all(s.status["status"] in ("connected", "disabled") for s in self.servers)
+
+    @property
+    def skill_names(self) -> Sequence[str]:
+        """The skills that are loaded."""
+        return self.skills.skill_set.names if self.skills is not None else ()
+
+    @property
+    def secrets(self) -> list[str]:
+        """Values that must never be shown: what the configuration of the servers holds."""
+        return [secret for s in self.servers for secret in s.config.secrets]
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """Environment variables that hold secrets of ours."""
+        return frozenset(name for s in self.servers for name in s.config.secret_names)
+
+    def adopt(self, source: ToolSource) -> bool:
+        """Open and close this source with the client; its tools belong to one agent only.
+
+        Says whether it is new here.
+        """
+        if any(source is s for s in (*self._custom, *self._adopted)):
+            return False
+        self._adopted.append(source)
+        return True
+
+    def tools(self) -> list[Tool]:
+        """What all of them offer now, in an order that is the same on every run."""
+        hidden = {t.name for t in self._host}
+        groups = [
+            ("mcp", name_tools(self.servers)),
+            ("skills", self.skills.tools if self.skills is not None else ()),
+            ("builtins", [t for t in self._builtins if t.name not in hidden]),
+            ("tools", self._host),
+            *((s.name, s.tools) for s in self._custom),
+        ]
+        return assemble(groups)
+
+    async def open(self, on_change: Callable[[], None]) -> None:
+        """Open everything at once. A source that fails is left out with a warning."""
+
+        if every := self._every():
+            await run_all([partial(self.open_one, source, on_change) for source in every])
+
+    async def open_one(self, source: ToolSource, on_change: Callable[[], None]) -> None:
+        """Open one source; when it fails, warn and go on without it."""
+        try:
+            await source.open(on_change)
+        except SourceError as error:
+            logger.warning("source %r is not available: %s", source.name, error)
+
+    async def aclose(self) -> None:
+        """Close everything at once."""
+        if every := self._every():
+            await run_all([source.aclose for source in every])
+
+    def _every(self) -> list[ToolSource]:
+        skills = [self.skills] if self.skills is not None else []
+        return [*self.servers, *skills, *self._custom, *self._adopted]

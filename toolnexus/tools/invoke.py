@@ -1,0 +1,170 @@
+"""The life of one tool call: arguments, hooks, execution, questions, truncation.
+
+Above: `engine/dispatch.py` runs batches of these inside a run, `Toolkit.execute` a single one
+outside. What it is not: it knows no budget, no offer and no transcript.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from toolnexus.core.events import Pending, ToolFinished, ToolStarted
+from toolnexus.core.messages import ToolCallPart
+from toolnexus.core.suspension import Request
+from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.errors import ToolError
+from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
+from toolnexus.runtime.hooks import HookSet, settled
+from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.threads import run_in_thread
+from toolnexus.tools.schema import check_arguments, parse_arguments
+from toolnexus.tools.truncate import cut, needs_cut
+
+
+def failed(text: str, **metadata: Any) -> ToolResult:
+    """An error result."""
+    return ToolResult(output=text, is_error=True, metadata=metadata)
+
+
+async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
+    """Run one call of `tool`.
+
+    Whatever goes wrong is a result with `is_error`; raises nothing but `CancelledError`. A result
+    with `requests` means that the call asks and nobody in reach could answer.
+    """
+    run, frame = ctx.run, ctx.frame
+    started = time.perf_counter()
+    arguments: dict[str, Any] | None = None
+    try:
+        arguments = _checked(tool, parse_arguments(call.arguments))
+    except ToolError as error:
+        result = failed(str(error))
+        if run.emit is not None:
+            run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id))
+    else:
+        if run.emit is not None:
+            run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=arguments))
+        tool_ctx = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments)
+        result = await _answered(tool_ctx)
+    if not result.requests:
+        result = await _fit(result, run)
+    if run.emit is not None:
+        seconds = time.perf_counter() - started
+        run.emit(
+            ToolFinished(path=frame.path, name=tool.name, call_id=call.id, result=result, seconds=seconds)
+        )
+    return result
+
+
+def _checked(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    return tool.validate(arguments) if tool.validate is not None else check_arguments(tool, arguments)
+
+
+async def _answered(ctx: ToolContext) -> ToolResult:
+    """The result, after asking the nearest one who answers, if the tool has a question."""
+    result = await _hooked(ctx)
+    frame = ctx.context.frame
+    if not result.requests or result.child is not None:
+        return result
+    request = _located(result.requests[0], ctx)
+    if ctx.context.run.emit is not None:
+        ctx.context.run.emit(Pending(path=frame.path, request=request))
+    if frame.asker is None:
+        return ToolResult(requests=(request,))
+    try:
+        answer = await frame.asker.ask(request, frame)
+    except Exception as error:
+        return failed(f"nobody could answer: {_text(error, ctx)} (the question was: {request.prompt})")
+    if not answer.ok:
+        return failed(f"{answer.reason or 'declined'}: {request.prompt}")
+    ctx.answer = answer
+    result = await _hooked(ctx)
+    return failed(f"unresolved: {result.requests[0].prompt}") if result.requests else result
+
+
+async def _hooked(ctx: ToolContext) -> ToolResult:
+    """The tool between its hooks. A raising hook fails closed."""
+    hooks = ctx.context.frame.hooks
+    try:
+        for hook in hooks.before_tool:
+            early = await settled(hook(ctx))
+            if isinstance(early, ToolResult):
+                return early
+            if early is not None:
+                ctx.arguments = _checked(ctx.tool, dict(cast("Mapping[str, Any]", early)))
+    except Exception as error:
+        return failed(f"not run: a hook refused {ctx.tool.name!r}: {_text(error, ctx)}")
+    result = await _executed(ctx)
+    try:
+        for hook in hooks.after_tool:
+            result = await settled(hook(ctx, result)) or result
+    except Exception as error:
+        return failed(f"the result of {ctx.tool.name!r} was withheld: {_text(error, ctx)}")
+    return result
+
+
+async def _executed(ctx: ToolContext) -> ToolResult:
+    try:
+        value: Any = await ctx.tool.execute(ctx.arguments, ctx)
+        return value if isinstance(value, ToolResult) else ToolResult(output=_output(value))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            ctx.cancel()
+            raise
+        return failed(f"{ctx.tool.name!r} was cancelled from inside")
+    except ToolError as error:
+        return failed(ctx.context.run.redact(str(error)))
+    except Exception as error:  # a tool is foreign code; its failure is the model's to judge
+        return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx)}")
+
+
+def _output(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(error: Exception, ctx: ToolContext) -> str:
+    return ctx.context.run.redact(f"{type(error).__name__}: {error}".removesuffix(": "))
+
+
+def _located(request: Request, ctx: ToolContext) -> Request:
+    return replace(request, data={**(request.data or {}), "path": list(ctx.path)})
+
+
+async def _fit(result: ToolResult, run: Run) -> ToolResult:
+    """The result as a model may read it: bounded, and without our secrets."""
+    output = run.redact(result.output)
+    if needs_cut(output):
+        where = await run_in_thread(run.spill.write, output)
+        metadata = {**result.metadata, "outputPath": str(where)}
+        return replace(result, output=cut(output, str(where)), metadata=metadata)
+    return result if output is result.output else replace(result, output=output)
+
+
+class _NoRunner:
+    """Outside a run there is nothing that could run another one."""
+
+    async def run(
+        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
+    ) -> NoReturn:
+        raise ToolError(f"cannot run {target.name!r} here: this tool is called outside a client")
+
+
+def detached() -> RunContext:
+    """A context for a call outside any run: the working directory, no limits, nobody to ask."""
+    path = ("toolkit",)
+    frame = Frame(
+        path=path,
+        agent="toolkit",
+        depth=0,
+        ledger=Ledger(path, "toolkit"),
+        hooks=HookSet(),
+        workdir=Path.cwd(),
+    )
+    return RunContext(Run(runner=_NoRunner()), frame, {})
