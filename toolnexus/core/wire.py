@@ -31,6 +31,7 @@ _TYPES: dict[str, type[Any]] = {
     "tool_call": ToolCallPart,
     "tool_result": ToolResultPart,
 }
+_KINDS: dict[str, type[Any]] = {"extra": dict, "is_error": bool, "media": tuple}
 _NAMES = {cls: name for name, cls in _TYPES.items()}
 
 
@@ -55,7 +56,9 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
             raise ValueError(f"message record of version {version!r}; this release reads {VERSION}")
         if role not in ("user", "assistant", "tool"):
             raise ValueError(f"message record with role {role!r}")
-        return Message(role, tuple([_unpart(p) for p in parts]), data.get("origin"), data.get("extra"))
+        values = {k: data[k] for k in ("origin", "extra") if k in data}
+        _check(values)
+        return Message(role, tuple([_unpart(p) for p in parts]), **values)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a message record: {type(error).__name__} {error}") from error
 
@@ -76,4 +79,13 @@ def _unpart(data: Mapping[str, Any]) -> Part:
     values = {k: v for k, v in data.items() if k != "type"}
     if "media" in values:
         values["media"] = tuple([_unpart(m) for m in values["media"]])
+    _check(values, data["type"])
     return _TYPES[data["type"]](**values)
+
+
+def _check(values: Mapping[str, Any], type: str = "message") -> None:
+    """All fields are text, but for the few in `_KINDS`."""
+    for name, value in values.items():
+        kind = dict if (type, name) == ("opaque", "data") else _KINDS.get(name, str)
+        if not isinstance(value, kind):
+            raise ValueError(f"message record with {name}={value!r}, which is no {kind.__name__}")

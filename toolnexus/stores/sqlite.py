@@ -1,0 +1,353 @@
+"""Conversations in one SQLite file, shared by any number of processes.
+
+One row per message, one transaction per write; the version is compared inside the transaction.
+All SQL runs in a daemon thread of the store, so that no disk blocks an event loop or the exit of
+the interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from toolnexus.core.messages import Message
+from toolnexus.core.wire import message_from_json, message_to_json
+from toolnexus.errors import ConfigError, StoreError
+from toolnexus.stores.memory import conflict
+
+logger = logging.getLogger("toolnexus.stores")
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+Job = tuple[Work | None, asyncio.AbstractEventLoop | None, "asyncio.Future[Any] | None"]
+
+Row = tuple[str | bytes, str]
+"""Conversation and record."""
+
+BUSY_SECONDS = 30.0
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x746E7873
+"""Written into the file's header: how a file of ours is known."""
+
+_SCHEMA = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+    "CREATE TABLE counter (writes INTEGER NOT NULL)",
+    "INSERT INTO counter VALUES (0)",
+    "CREATE TABLE conversations (id PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE messages (seq INTEGER PRIMARY KEY, id NOT NULL, record TEXT NOT NULL)",
+    "CREATE INDEX messages_of ON messages (id)",
+    "CREATE TABLE set_aside (id, record, reason TEXT, time REAL)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreProblem:
+    """A record that could not be read and was moved to the table `set_aside`."""
+
+    id: str
+    """The conversation."""
+    reason: str
+
+
+class SqliteStore:
+    """Keeps conversations in the file `path`, which is made at first use.
+
+    Safe for many tasks, event loops and processes. Closed, it opens again at the next use. A write
+    whose caller is cancelled may still happen, whole. Raises `StoreError` from every method when
+    the file cannot be used; a file that is no store of ours is never changed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        if str(path) in ("", ":memory:"):
+            raise ConfigError(f"SqliteStore({str(path)!r}): a file path is needed; in memory: MemoryStore()")
+        self.path = Path(os.path.abspath(Path(path).expanduser()))
+        self.problems: list[StoreProblem] = []
+        """Records set aside by this object, in the order they were met."""
+        self._jobs: queue.SimpleQueue[Job] | None = None
+        self._process = 0
+        self._starting = threading.Lock()
+
+    async def load(self, id: str) -> tuple[tuple[Message, ...], int]:
+        """All messages and the version; `((), 0)` for a conversation that does not exist.
+
+        A record that is torn or foreign is set aside and reported in `problems`, never raised.
+        """
+        key = _key(id)
+        messages, version, problems = await self._do(lambda db: _load(db, key))
+        for reason in problems:
+            logger.warning("%s: a record of conversation %r was set aside: %s", self.path, id, reason)
+            self.problems.append(StoreProblem(id, reason))
+        return messages, version
+
+    async def append(self, id: str, messages: Sequence[Message], expected: int) -> int:
+        """Add `messages` in one transaction and return the new version.
+
+        Raises `StoreConflict`, writing nothing, when the version is no longer `expected`.
+        """
+        given = tuple(messages)
+
+        def work(db: sqlite3.Connection) -> int:
+            rows = _rows(id, given)
+            with _transaction(db):
+                _expect(db, id, expected)
+                return _write(db, rows) if rows else expected
+
+        return await self._do(work)
+
+    async def replace(self, id: str, messages: Sequence[Message], expected: int) -> int:
+        """Put `messages` in place of all, in one transaction, and return the new version.
+
+        Raises `StoreConflict` like `append`. An empty sequence deletes the conversation and what
+        was set aside of it; the version is then 0.
+        """
+        given = tuple(messages)
+
+        def work(db: sqlite3.Connection) -> int:
+            rows = _rows(id, given)
+            with _transaction(db):
+                _expect(db, id, expected)
+                db.execute("DELETE FROM messages WHERE id = ?", (_key(id),))
+                if rows:
+                    return _write(db, rows)
+                db.execute("DELETE FROM conversations WHERE id = ?", (_key(id),))
+                db.execute("DELETE FROM set_aside WHERE id = ?", (_key(id),))
+                return 0
+
+        return await self._do(work)
+
+    async def aclose(self) -> None:
+        """Finish the writes that were asked for and close the file. Idempotent."""
+        with self._starting:
+            jobs, self._jobs = self._jobs, None
+        if jobs is not None and self._process == os.getpid():
+            loop = asyncio.get_running_loop()
+            closed = loop.create_future()
+            jobs.put((None, loop, closed))
+            await closed
+
+    def __del__(self) -> None:
+        jobs = getattr(self, "_jobs", None)
+        if jobs is not None and self._process == os.getpid():
+            jobs.put((None, None, None))
+            text = f"store {str(self.path)!r} was never closed; await its aclose()"
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in the store's thread. Withdrawn when cancelled before it began."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        with self._starting:
+            if self._jobs is None or self._process != os.getpid():  # a fork keeps no thread
+                self._jobs, self._process = queue.SimpleQueue(), os.getpid()
+                threading.Thread(
+                    target=_serve, args=(self.path, self._jobs), name="toolnexus-sqlite", daemon=True
+                ).start()
+            self._jobs.put((work, loop, done))
+        return await done
+
+
+def _serve(path: Path, jobs: queue.SimpleQueue[Job]) -> None:
+    """The life of a store's thread: it owns the connection and knows nothing of the store."""
+    db: sqlite3.Connection | None = None
+    while True:
+        work, loop, done = jobs.get()
+        result, failure = None, None
+        if work is None:
+            if db is not None:
+                with suppress(sqlite3.Error):
+                    db.close()
+        elif done is None or done.cancelled():
+            continue
+        else:
+            try:
+                db = db or _open(path)
+                result = work(db)
+            except sqlite3.Error as error:
+                failure = StoreError(f"store {str(path)!r}: {error}")
+                failure.__cause__ = error
+            except Exception as error:
+                failure = error
+        if loop is not None and done is not None:
+            with suppress(RuntimeError):  # the loop that asked has ended
+                loop.call_soon_threadsafe(_settle, done, result, failure)
+        if work is None:
+            return
+        del work, loop, done, result, failure  # an idle thread keeps nothing alive
+
+
+def _settle(done: asyncio.Future[Any], result: Any, failure: Exception | None) -> None:
+    if done.done():
+        return
+    if failure is not None:
+        done.set_exception(failure)
+    else:
+        done.set_result(result)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Connect, and make the tables in a new file. Touches nothing before it knows the file."""
+    if not path.parent.is_dir():
+        raise StoreError(
+            f"store {str(path)!r}: the folder {str(path.parent)!r} does not exist; make it first"
+        )
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        with _transaction(db, "DEFERRED"):  # one look: another process may be making it
+            new = _is_new(db, path)
+        if new:
+            with _transaction(db):
+                if _is_new(db, path):
+                    for statement in _SCHEMA:
+                        db.execute(statement)
+        durable = _write_ahead(db)
+        db.execute(f"PRAGMA synchronous = {'NORMAL' if durable else 'FULL'}")
+        db.text_factory = bytes  # so that a record that is not UTF-8 can be met and set aside
+        return db
+    except BaseException:
+        db.close()
+        raise
+
+
+def _is_new(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file is empty. Raises `StoreError` when it is not ours, or of a later release."""
+    try:
+        (owner,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            raise
+        raise StoreError(f"store {str(path)!r} is no SQLite database; give another path") from error
+    if owner == APPLICATION_ID:
+        if version != SCHEMA_VERSION:
+            raise StoreError(
+                f"store {str(path)!r} has format {version}; this release reads {SCHEMA_VERSION}; "
+                "use the release that wrote it, or another path"
+            )
+        return False
+    if owner or version or tables:
+        raise StoreError(f"store {str(path)!r} is a database of another program; give another path")
+    return True
+
+
+def _write_ahead(db: sqlite3.Connection) -> bool:
+    """Switch to the write-ahead log; False where the file system cannot."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+            return mode == "wal"
+        except sqlite3.OperationalError as error:  # SQLite itself does not wait for this lock
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    db.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _key(id: str) -> str | bytes:
+    """What stands for `id` in the tables: itself, or bytes where text cannot hold it."""
+    try:
+        id.encode()
+        return id
+    except UnicodeEncodeError:  # a lone surrogate
+        return id.encode("utf-8", "surrogatepass")
+
+
+def _rows(id: str, messages: Sequence[Message]) -> list[Row]:
+    key = _key(id)
+    try:
+        return [(key, _record(m)) for m in messages]
+    except (TypeError, ValueError, KeyError, RecursionError) as error:
+        raise StoreError(
+            f"conversation {id!r}: a message cannot be stored: {error}; only JSON values may be in it"
+        ) from error
+
+
+def _record(message: Message) -> str:
+    data = message_to_json(message)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate survives as an escape only
+        text = json.dumps(data, separators=(",", ":"), default=_plain)
+    return text
+
+
+def _plain(value: object) -> dict[Any, Any]:
+    """Opaque provider data may be any mapping; anything else has no place in a message."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def _expect(db: sqlite3.Connection, id: str, expected: int) -> None:
+    found = _version(db, _key(id))
+    if found != expected:
+        raise conflict(id, expected, found)
+
+
+def _version(db: sqlite3.Connection, key: str | bytes) -> int:
+    row = db.execute("SELECT version FROM conversations WHERE id = ?", (key,)).fetchone()
+    return row[0] if row else 0
+
+
+def _write(db: sqlite3.Connection, rows: Sequence[Row]) -> int:
+    """Add rows of one conversation. Versions come from one counter and are never given twice, so a
+    conversation that was deleted and made anew is not mistaken for the old one."""
+    db.execute("UPDATE counter SET writes = writes + 1")
+    (version,) = db.execute("SELECT writes FROM counter").fetchone()
+    db.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?)", (rows[0][0], version))
+    db.executemany("INSERT INTO messages (id, record) VALUES (?, ?)", rows)
+    return version
+
+
+def _load(db: sqlite3.Connection, key: str | bytes) -> tuple[tuple[Message, ...], int, list[str]]:
+    with _transaction(db, "DEFERRED"):
+        version = _version(db, key)
+        rows = db.execute("SELECT seq, record FROM messages WHERE id = ? ORDER BY seq", (key,)).fetchall()
+    messages: list[Message] = []
+    broken: list[tuple[int, str]] = []
+    for seq, record in rows:
+        try:
+            messages.append(message_from_json(json.loads(record)))
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = str(error).encode("utf-8", "backslashreplace").decode()
+            broken.append((seq, reason[:200]))
+    if broken:
+        with suppress(sqlite3.Error):  # unread is what matters; moving it can wait
+            _set_aside(db, broken)
+    return tuple(messages), version, [reason for _, reason in broken]
+
+
+def _set_aside(db: sqlite3.Connection, broken: Sequence[tuple[int, str]]) -> None:
+    with _transaction(db):
+        for seq, reason in broken:
+            db.execute(
+                "INSERT INTO set_aside SELECT id, record, ?, ? FROM messages WHERE seq = ?",
+                (reason, time.time(), seq),
+            )
+            db.execute("DELETE FROM messages WHERE seq = ?", (seq,))

@@ -1,0 +1,121 @@
+"""Front matter: the YAML header of a Markdown file, read leniently and always as text.
+
+No value is ever guessed into another type: `no`, `12:30` and `2026-01-31` stay what the author
+typed. A value that is no valid YAML (an unquoted colon, a leading bracket) is taken as written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+_ENTRY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+|$)")
+_CONTINUES = re.compile(r"[ \t#]|- |$")
+_PROSE = ("description",)
+"""Keys whose value is a sentence: brackets in it are text, never a list."""
+_IDENTITY = ("name",)
+"""Keys that others refer to: a broken value is an error, never a guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """A header and the text below it."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Strings, and lists and mappings of them; empty without a header."""
+    body: str = ""
+    """What follows the header, line ends as `\\n`."""
+    rescued: tuple[str, ...] = ()
+    """Keys whose value was no valid YAML text and was taken as written."""
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """Split `text` into its header and its body; a byte order mark and CRLF are accepted.
+
+    Raises `ValueError` that says where, when there is a header and it cannot be read.
+    """
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if lines[0].rstrip() != "---":
+        return FrontMatter(body="\n".join(lines))
+    end = next((n for n, line in enumerate(lines) if n and line.rstrip() == "---"), None)
+    if end is None:
+        raise ValueError("the front matter has no closing line '---'")
+    header, body = lines[1:end], "\n".join(lines[end + 1 :])
+    failure = "a sentence is written as a list"
+    try:
+        fields = _mapping("\n".join(header))
+        if all(isinstance(fields.get(key, ""), str) for key in _PROSE):
+            return FrontMatter(fields, body)
+    except ValueError as error:
+        failure = str(error)
+    fields, rescued = _entry_by_entry(header, failure)
+    return FrontMatter(fields, body, rescued)
+
+
+def _mapping(header: str) -> dict[str, Any]:
+    """`header` as YAML where every scalar is a string."""
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        fields = yaml.load(header, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 2}: " if mark is not None else ""
+        raise ValueError(f"{where}{error.problem}") from error
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if fields is None:
+        return {}
+    if not isinstance(fields, dict):
+        raise ValueError("the front matter holds no 'key: value' lines")
+    return cast("dict[str, Any]", fields)
+
+
+def _entry_by_entry(header: list[str], failure: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read each top-level entry alone, so that one bad value does not spoil the others."""
+    fields: dict[str, Any] = {}
+    rescued: list[str] = []
+    for key, lines in _entries(header, failure):
+        try:
+            value = _mapping("\n".join(lines))[key]
+            sound = key not in _PROSE or isinstance(value, str)
+        except ValueError:
+            value, sound = None, False
+        if not sound:
+            value = _as_written(lines)
+            if key in _IDENTITY or _unclosed(value):
+                raise ValueError(failure)
+            rescued.append(key)
+        fields[key] = value
+    return fields, tuple(rescued)
+
+
+def _entries(header: list[str], failure: str) -> Iterator[tuple[str, list[str]]]:
+    key, lines = "", list[str]()
+    for line in header:
+        if start := _ENTRY.match(line):
+            if key:
+                yield key, lines
+            key, lines = start[1], [line]
+        elif not _CONTINUES.match(line) or not (key or line.lstrip().startswith("#") or not line.strip()):
+            raise ValueError(failure)
+        else:
+            lines.append(line)
+    if key:
+        yield key, lines
+
+
+def _as_written(lines: list[str]) -> str:
+    start = _ENTRY.match(lines[0])
+    first = lines[0][start.end() :] if start else lines[0]
+    return " ".join(part for line in (first, *lines[1:]) if (part := line.strip()))
+
+
+def _unclosed(value: str) -> bool:
+    """Whether it starts with a quote that nothing closes: where it should end, nobody knows."""
+    return value[:1] in ("'", '"') and value.count(value[0]) < 2
