@@ -9,7 +9,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from toolnexus.core.events import Event
@@ -426,9 +426,11 @@ class Client:
 
 def _builtin_flags(spec: Any) -> Any:
     """`builtins={"tools": {…}}` means the same as the inner mapping."""
-    if isinstance(spec, Mapping) and set(spec) == {"tools"} and not isinstance(spec["tools"], bool):
-        return spec["tools"]
-    return spec
+    if isinstance(spec, Mapping):
+        flags = cast("Mapping[str, Any]", spec)
+        if set(flags) == {"tools"} and not isinstance(flags["tools"], bool):
+            return flags["tools"]
+    return cast("Any", spec)
 
 
 def _at_least(least: int, **values: int) -> None:

@@ -149,6 +149,5 @@ def as_messages(input: Any) -> list[Message]:
             return items
         if all(isinstance(i, (str, TextPart, MediaPart)) for i in items):
             return [user([TextPart(i) if isinstance(i, str) else i for i in items])]
-    raise ConfigError(
-        f"{type(input).__name__} is no prompt: give text, a list of text and media parts, or messages"
-    )
+    kind = type(cast("object", input)).__name__
+    raise ConfigError(f"{kind} is no prompt: give text, a list of text and media parts, or messages")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from toolnexus.core.messages import Message, close_transcript
@@ -19,6 +20,15 @@ _asking: ContextVar[frozenset[tuple[object, str]]] = ContextVar("toolnexus_askin
 
 Body = Callable[[Sequence[Message], list[Message]], Awaitable[RunResult]]
 """Runs on a history and an inbox. Raises only `CancelledError`, with `.result`."""
+
+
+class _Ended(NamedTuple):
+    """A run of a conversation that is over but not stored yet."""
+
+    result: RunResult
+    added: tuple[Message, ...]
+    version: int
+    cancelled: asyncio.CancelledError | None
 
 
 class Conversations:
@@ -48,43 +58,45 @@ class Conversations:
             )
         lock = self._locks.setdefault(id, asyncio.Lock())
         await lock.acquire()
-        saving: asyncio.Task[None] | None = None
         token = _asking.set(_asking.get() | {mine})
         try:
-            if waiting := self._pending.get(id):
-                raise Suspended(
-                    waiting, f"conversation {id!r} cannot go on; call discard_pending() to give up"
-                )
-            loaded, version = await self._store.load(id)
-            history = close_transcript(loaded, INTERRUPTED)
-            inbox = self._inboxes[id] = []
-            cancelled: asyncio.CancelledError | None = None
-            try:
-                result = await body(history, inbox)
-            except asyncio.CancelledError as cancel:
-                cancelled, result = cancel, getattr(cancel, "result", None)
-                if not isinstance(result, RunResult):
-                    raise
-            if result.pending:
-                self._pending[id] = result.pending
-            added = (*result.messages[len(history) :], *inbox)
-            saving = asyncio.create_task(self._save(id, added, version))
-            self._saves.add(saving)
-            saving.add_done_callback(self._saves.discard)
-            saving.add_done_callback(lambda _: lock.release())
+            ended = await self._run(id, body)
+        except BaseException:
+            lock.release()
+            raise
         finally:
             _asking.reset(token)
             self._inboxes.pop(id, None)
-            if saving is None:
-                lock.release()
+        saving = asyncio.create_task(self._save(id, ended.added, ended.version))
+        self._saves.add(saving)
+        saving.add_done_callback(self._saves.discard)
+        saving.add_done_callback(lambda _: lock.release())
         try:
             await asyncio.shield(saving)
         except (StoreError, asyncio.CancelledError) as failure:
-            failure.result = result  # type: ignore[union-attr]
+            failure.result = ended.result  # type: ignore[union-attr]
             raise
-        if cancelled is not None:
-            raise cancelled
-        return result
+        if ended.cancelled is not None:
+            raise ended.cancelled
+        return ended.result
+
+    async def _run(self, id: str, body: Body) -> _Ended:
+        if waiting := self._pending.get(id):
+            raise Suspended(waiting, f"conversation {id!r} waits; discard_pending() gives up")
+        loaded, version = await self._store.load(id)
+        history = close_transcript(loaded, INTERRUPTED)
+        inbox = self._inboxes[id] = []
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            result = await body(history, inbox)
+        except asyncio.CancelledError as cancel:
+            cancelled, result = cancel, getattr(cancel, "result", None)
+            if not isinstance(result, RunResult):
+                raise
+        if result.pending:
+            self._pending[id] = result.pending
+        # what came in too late for the run is not lost: the next ask reads it
+        return _Ended(result, (*result.messages[len(history) :], *inbox), version, cancelled)
 
     def steer(self, id: str, messages: Sequence[Message]) -> None:
         """Put messages before the next turn of the run in flight. Raises `RunError` when none is."""
