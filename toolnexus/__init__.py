@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from toolnexus.core.model import ModelRequest, ModelResponse
     from toolnexus.core.result import Limit, RunResult
     from toolnexus.core.suspension import Answer, Request
-    from toolnexus.core.tools import Tool, ToolResult, pending
+    from toolnexus.core.tools import ToolResult, pending
     from toolnexus.core.usage import Budget, Usage
     from toolnexus.engine.agent import Agent
     from toolnexus.errors import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from toolnexus.stores.base import Store
     from toolnexus.stores.memory import MemoryStore
     from toolnexus.stores.sqlite import SqliteStore
-    from toolnexus.tools.function import tool
+    from toolnexus.tools.function import FunctionTool, Tool, tool
     from toolnexus.tools.mcp import list_mcp_tools
     from toolnexus.tools.skills import SkillDef
     from toolnexus.tools.source import ToolSource
@@ -52,7 +52,7 @@ _HOMES = {
     "core.model": ("ModelRequest", "ModelResponse"),
     "core.result": ("Limit", "RunResult"),
     "core.suspension": ("Answer", "Request"),
-    "core.tools": ("Tool", "ToolResult", "pending"),
+    "core.tools": ("ToolResult", "pending"),
     "core.usage": ("Budget", "Usage"),
     "engine.agent": ("Agent",),
     "errors": (
@@ -81,7 +81,7 @@ _HOMES = {
     "stores.base": ("Store",),
     "stores.memory": ("MemoryStore",),
     "stores.sqlite": ("SqliteStore",),
-    "tools.function": ("tool",),
+    "tools.function": ("FunctionTool", "Tool", "tool"),
     "tools.mcp": ("list_mcp_tools",),
     "tools.skills": ("SkillDef",),
     "tools.source": ("ToolSource",),
@@ -99,6 +99,7 @@ __all__ = [
     "ContextKey",
     "FallbackModel",
     "FunctionModel",
+    "FunctionTool",
     "Hooks",
     "Limit",
     "LimitReached",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.suspension import Request
@@ -15,7 +15,6 @@ Execute = Callable[[dict[str, Any], Any], Awaitable[Any]]
 """`async (arguments, ctx) -> ToolResult | str | JSON value`. `ctx` is a `ToolContext`."""
 
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,9 @@ class Tool:
     `validate` replaces the check against the schema: it returns the arguments that `execute` gets
     and raises `ToolError` with a text for the model.
     """
+
+    from_function: ClassVar[Callable[..., Tool]]
+    """A tool made of a typed function; set by `tools/function.py`, which knows how."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Conversations:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._inboxes: dict[str, list[Message]] = {}
         self._pending: dict[str, tuple[Request, ...]] = {}
-        self._saves: set[asyncio.Task[None]] = set()
+        self._saves: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, id: str, body: Body) -> RunResult:
         """Run `body` on the conversation and append what it added.
@@ -67,9 +67,8 @@ class Conversations:
         finally:
             _asking.reset(token)
             self._inboxes.pop(id, None)
-        saving = asyncio.create_task(self._save(id, ended.added, ended.version))
-        self._saves.add(saving)
-        saving.add_done_callback(self._saves.discard)
+        saving = self._saves[id] = asyncio.create_task(self._save(id, ended.added, ended.version))
+        saving.add_done_callback(lambda _: self._saves.pop(id))
         saving.add_done_callback(lambda _: lock.release())
         try:
             await asyncio.shield(saving)
@@ -115,6 +114,8 @@ class Conversations:
 
     async def messages(self, id: str) -> tuple[Message, ...]:
         """The stored messages, every call answered."""
+        if id in self._saves:  # a cancelled ask does not wait for its own write
+            await asyncio.wait([self._saves[id]])
         loaded, _ = await self._store.load(id)
         return close_transcript(loaded, INTERRUPTED)
 
@@ -133,7 +134,7 @@ class Conversations:
     async def settle(self) -> None:
         """Wait until everything is written."""
         while self._saves:
-            await asyncio.wait(self._saves)
+            await asyncio.wait(self._saves.values())
 
     async def _save(self, id: str, messages: Sequence[Message], version: int) -> None:
         while messages:

@@ -15,7 +15,7 @@ from toolnexus.runtime.context import ContextKey, RunContext, Runnable, ToolCont
 from toolnexus.runtime.redact import Redactor
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.invoke import failed
-from toolnexus.tools.schema import check_arguments
+from toolnexus.tools.arguments import check_arguments
 
 MODEL_OVERRIDE: ContextKey[Model] = ContextKey("model override")
 """The model that one `task` call asked for; it holds for that run only."""

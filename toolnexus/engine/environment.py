@@ -13,7 +13,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
 from toolnexus.tools.skills import SkillSource
-from toolnexus.tools.toolkit import Toolkit
+from toolnexus.tools.toolkit import Toolkit, assemble
 
 MODEL: ContextKey[Model] = ContextKey("model")
 """The model of the run above: what an agent without one inherits."""
@@ -142,10 +142,9 @@ class Environment:
         return View(tools=tuple(tools), system=system, unoffered=unoffered, denied=dropped)
 
     def _own(self, scope: Scope) -> list[Tool]:
-        out: list[Tool] = []
-        for entry in scope.own:
-            out += [entry] if isinstance(entry, Tool) else entry.tools
-        return out
+        tools = [entry for entry in scope.own if isinstance(entry, Tool)]
+        sources = [entry for entry in scope.own if not isinstance(entry, Tool)]
+        return assemble([("tools", tools), *((s.name, s.tools) for s in sources)])
 
     def _tool_words(self, target: Runnable) -> str:
         scope = getattr(target, "scope", None)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.names import MAX_NAME, did_you_mean
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.source import ToolSource
+from toolnexus.tools.toolkit import check_unique
 
 ToolSpec = Tool | ToolSource | Callable[..., Any]
 """What may stand in a list of tools besides names: a tool, a source, a function."""
 
 _KINDS = {"mcp": "mcp", "skill": "skills", "builtin": "builtins"}
 _KEYS = ("mcp", "skills", "builtins", "native")
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class Scope:
         entries = tuple(cast("Sequence[Any]", spec))
         names = tuple(e for e in entries if isinstance(e, str))
         own = tuple(as_tool(e, where) for e in entries if not isinstance(e, str))
+        check_unique([e for e in own if isinstance(e, Tool)], where)
         return cls(names=NameFilter(allow=names), by_kind={}, own=own)
 
     def admits(self, tool: Tool) -> bool:
@@ -107,7 +111,14 @@ class Scope:
 
 
 def as_tool(entry: Any, where: str) -> Tool | ToolSource:
-    """A tool or source as it is, a function as a tool. Raises `ConfigError` for anything else."""
+    """A tool or source as it is, a function as a tool.
+
+    Raises `ConfigError` for anything else, and for a tool whose name no model can call.
+    """
+    if isinstance(entry, Tool) and not _NAME.fullmatch(entry.name):
+        raise ConfigError(
+            f"{where}: tool name {entry.name!r} is not allowed; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"
+        )
     if isinstance(entry, (Tool, ToolSource)):
         return entry
     if callable(entry):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolnexus.core.tools import Tool
-from toolnexus.errors import NameConflict, SourceError
+from toolnexus.errors import SourceError
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.tools.builtin.catalog import builtin_tools
 from toolnexus.tools.filters import NameFilter
@@ -17,7 +17,7 @@ from toolnexus.tools.mcp import McpSource, name_tools
 from toolnexus.tools.mcp_config import load_mcp_config
 from toolnexus.tools.skills import SkillSource, skill_source
 from toolnexus.tools.source import ToolSource
-from toolnexus.tools.toolkit import assemble
+from toolnexus.tools.toolkit import assemble, check_unique
 
 logger = logging.getLogger("toolnexus.tools")
 
@@ -39,9 +39,7 @@ class Sources:
         builtins.check([*(t.name for t in every), "task"], "builtins")
         self._builtins = [t for t in every if builtins.admits(t.name)]
         self._host = [t for t in host if isinstance(t, Tool)]
-        names = [t.name for t in self._host]
-        if double := sorted({n for n in names if names.count(n) > 1}):
-            raise NameConflict(f"several tools are named {', '.join(map(repr, double))}; rename all but one")
+        check_unique(self._host, "tools")
         self._custom = [t for t in host if not isinstance(t, Tool)]
         self._adopted: list[ToolSource] = []
 

@@ -7,6 +7,7 @@ outside. What it is not: it knows no budget, no offer and no transcript.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import time
 from collections.abc import Mapping
@@ -18,12 +19,13 @@ from toolnexus.core.events import Pending, ToolFinished, ToolStarted
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool, ToolResult
-from toolnexus.errors import ToolError
+from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
 from toolnexus.runtime.hooks import HookSet, settled
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
-from toolnexus.tools.schema import check_arguments, parse_arguments
+from toolnexus.tools.arguments import check_arguments, parse_arguments
 from toolnexus.tools.truncate import cut, needs_cut
 
 
@@ -40,18 +42,17 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
     """
     run, frame = ctx.run, ctx.frame
     started = time.perf_counter()
-    arguments: dict[str, Any] | None = None
+    parsed: dict[str, Any] | None = None
+    refusal: ToolResult | None = None
+    arguments: dict[str, Any] = {}
     try:
-        arguments = _checked(tool, parse_arguments(call.arguments))
-    except ToolError as error:
-        result = failed(str(error))
-        if run.emit is not None:
-            run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id))
-    else:
-        if run.emit is not None:
-            run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=arguments))
-        tool_ctx = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments)
-        result = await _answered(tool_ctx)
+        parsed = parse_arguments(call.arguments)
+        arguments = _checked(tool, parsed)
+    except (ToolError, ConfigError) as error:
+        refusal = failed(str(error))
+    if run.emit is not None:
+        run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=parsed))
+    result = refusal or await _answered(ToolContext(context=ctx, call=call, tool=tool, arguments=arguments))
     if not result.requests:
         result = await _fit(result, run)
     if run.emit is not None:
@@ -134,7 +135,8 @@ def _text(error: Exception, ctx: ToolContext) -> str:
 
 
 def _located(request: Request, ctx: ToolContext) -> Request:
-    return replace(request, data={**(request.data or {}), "path": list(ctx.path)})
+    prompt = ctx.context.run.redact(request.prompt)  # it is shown, reported, and may stay in the transcript
+    return replace(request, prompt=prompt, data={**(request.data or {}), "path": list(ctx.path)})
 
 
 async def _fit(result: ToolResult, run: Run) -> ToolResult:
@@ -145,6 +147,11 @@ async def _fit(result: ToolResult, run: Run) -> ToolResult:
         metadata = {**result.metadata, "outputPath": str(where)}
         return replace(result, output=cut(output, str(where)), metadata=metadata)
     return result if output is result.output else replace(result, output=output)
+
+
+_outside = Spill()
+"""Long outputs of calls outside any client, which nobody closes: kept until the interpreter ends."""
+atexit.register(_outside.close)
 
 
 class _NoRunner:
@@ -167,4 +174,4 @@ def detached() -> RunContext:
         hooks=HookSet(),
         workdir=Path.cwd(),
     )
-    return RunContext(Run(runner=_NoRunner()), frame, {})
+    return RunContext(Run(runner=_NoRunner(), spill=_outside), frame, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -31,10 +32,7 @@ class Toolkit:
         self._tools = tuple(tools)
         self._by_name = {t.name: t for t in self._tools}
         self._context = context
-        if len(self._by_name) < len(self._tools):
-            names = [t.name for t in self._tools]
-            double = sorted({n for n in names if names.count(n) > 1})
-            raise NameConflict(f"several tools are named {', '.join(map(repr, double))}; rename all but one")
+        check_unique(self._tools)
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools)
@@ -83,27 +81,38 @@ class Toolkit:
         tool = self.get(name)
         if tool is None:
             return ToolResult(output=unknown_tool(name, self._by_name), is_error=True)
+        try:
+            text = json.dumps(dict(arguments or {}))
+        except (TypeError, ValueError, RecursionError) as error:
+            return ToolResult(output=f"the arguments of {name!r} are no JSON object: {error}", is_error=True)
         context = self._context() if self._context else detached()
-        call = ToolCallPart("call_1", name, json.dumps(dict(arguments or {})))
-        return await invoke(tool, call, context)
+        return await invoke(tool, ToolCallPart("call_1", name, text), context)
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The declarations for an OpenAI-style endpoint."""
-        from toolnexus.tools.schema import to_openai
+        from toolnexus.tools.declarations import to_openai
 
         return to_openai(self._tools)
 
     def to_anthropic(self) -> list[dict[str, Any]]:
         """The declarations for an Anthropic-style endpoint."""
-        from toolnexus.tools.schema import to_anthropic
+        from toolnexus.tools.declarations import to_anthropic
 
         return to_anthropic(self._tools)
 
     def to_gemini(self) -> list[dict[str, Any]]:
         """The declarations for a Gemini-style endpoint."""
-        from toolnexus.tools.schema import to_gemini
+        from toolnexus.tools.declarations import to_gemini
 
         return to_gemini(self._tools)
+
+
+def check_unique(tools: Iterable[Tool], where: str = "") -> None:
+    """Raise `NameConflict` when two of `tools` have one name; `where` says who gave them."""
+    counts = Counter(t.name for t in tools)
+    if double := sorted(name for name, count in counts.items() if count > 1):
+        listed = ", ".join(map(repr, double))
+        raise NameConflict(f"{where and where + ': '}several tools are named {listed}; rename all but one")
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
