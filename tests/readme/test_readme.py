@@ -1,0 +1,117 @@
+"""Everything that the README shows runs."""
+
+import ast
+import asyncio
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolnexus import Client
+from toolnexus.testing import ScriptedEndpoint, ScriptedModel, Turn, call, reply
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+COMMANDS = re.findall(r"^```\n((?:make|toolnexus) .*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def run(program: str, url: str, folder: Path) -> str:
+    """Run a program of the README against a scripted endpoint."""
+    environment = {"OPENAI_BASE_URL": url, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_five_lines_answer_with_a_real_tool(tmp_path: Path) -> None:
+    """[DOC-01] The first program of the README runs as it stands."""
+    (tmp_path / "big.txt").write_text("all about whales")
+    turns = [Turn(calls=[{"name": "read", "args": {"path": "big.txt"}}]), Turn(text="big.txt, about whales")]
+    with ScriptedEndpoint({"gpt-5-mini": turns}) as endpoint:
+        assert run(PROGRAMS[0], endpoint.url, tmp_path) == "big.txt, about whales\n"
+        assert "all about whales" in str(endpoint.requests[1].body)
+
+
+def test_the_sub_agent_program_delegates_to_both(tmp_path: Path) -> None:
+    """[DOC-02] The second program delegates twice in one turn and prints usage by agent."""
+    tasks = [
+        {"name": "task", "args": {"agent": name, "prompt": f"you are {name}"}}
+        for name in ("explore", "review")
+    ]
+
+    def answer(body: dict[str, Any]) -> Turn:
+        text = str(body["messages"])
+        if "Delegate both at once" not in text:
+            return Turn(text="explored" if "you are explore" in text else "reviewed")
+        return Turn(calls=tasks) if "explored" not in text else Turn(text="both are back")
+
+    with ScriptedEndpoint(answer) as endpoint:
+        out = run(PROGRAMS[1], endpoint.url, tmp_path)
+    assert out.startswith("done both are back\n")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["main", "explore", "review"]
+
+
+def test_the_streaming_lines_show_a_run_live() -> None:
+    """[DOC-03] The third program prints path and type of each event, then the text."""
+    lines: list[str] = []
+
+    def note(*words: str) -> None:
+        lines.append(" ".join(words))
+
+    async def main() -> None:
+        model = ScriptedModel([reply("", call("glob", pattern="*")), reply("in retry.py")])
+        async with Client(model=model, builtins=["glob"]) as client:
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            code = compile(PROGRAMS[2], "README.md", "exec", flags=flags)
+            await eval(code, {"client": client, "print": note})
+
+    asyncio.run(main())
+    assert lines[0] == "main run_started" and "main tool_result" in lines
+    assert lines[-1] == "in retry.py" and len(PROGRAMS) == 3
+
+
+@pytest.mark.parametrize("line", [line for block in COMMANDS for line in block.splitlines() if line.strip()])
+def test_every_command_exists(line: str) -> None:
+    """[DOC-04] Each target of make and each command of toolnexus that the README names is there."""
+    program, word = line.split()[:2]
+    if program == "make":
+        assert re.search(rf"^{word}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    else:
+        done = subprocess.run([sys.executable, "-m", "toolnexus", word, "--help"], capture_output=True)
+        assert done.returncode == 0
+
+
+def test_the_picture_is_what_the_demo_shows() -> None:
+    """[DOC-05] Names, states and words of the picture are those of a run made now."""
+    spec = importlib.util.spec_from_file_location("picture", Path(__file__).with_name("picture.py"))
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.shape(tool.shown()) == tool.shape(tool.picture())
+
+
+def test_links_lead_somewhere() -> None:
+    """[DOC-06] Every relative link of the README, the contract and the docs points to a file."""
+    broken: list[str] = []
+    for page in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("spec/*.md"),
+        *ROOT.glob("docs/*.md"),
+    ]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.name}: {target}")
+    assert not broken
