@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 
@@ -13,13 +14,15 @@ class Spill:
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._count = 0
+        self._lock = threading.Lock()
 
     def write(self, text: str) -> Path:
-        """Keep `text` and say where. Blocking: call it from a thread for large texts."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
-        self._count += 1
-        path = self._folder / f"output-{self._count}.txt"
+        """Keep `text` and say where. Blocking: call it from threads."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
+            self._count += 1
+            path = self._folder / f"output-{self._count}.txt"
         path.write_text(text, encoding="utf-8", errors="surrogatepass")
         return path
 

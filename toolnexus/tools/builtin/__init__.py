@@ -1,0 +1,1 @@
+"""The builtin tools: implementations, bound by name to the definitions in `builtins/`."""

@@ -1,0 +1,33 @@
+"""The builtin tools, each implemented in the module of its name, which is imported at the first call."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from toolnexus.core.tools import Execute, Tool
+from toolnexus.tools.builtin.loader import definition, names
+
+NAMES = names()
+"""Every builtin that is defined, sorted."""
+
+BOUND_ELSEWHERE = frozenset({"task"})
+"""Defined like all others, but implemented where runs can be started: in the engine."""
+
+
+def builtin_tools() -> list[Tool]:
+    """The builtins implemented here, sorted by name, `source="builtin"`."""
+    return [_tool(name) for name in NAMES if name not in BOUND_ELSEWHERE]
+
+
+def _tool(name: str) -> Tool:
+    known = definition(name)
+    return Tool(name, known.description, known.input_schema, _bound(name), source="builtin")
+
+
+def _bound(name: str) -> Execute:
+    async def execute(arguments: dict[str, Any], ctx: Any) -> Any:
+        module = importlib.import_module(f"toolnexus.tools.builtin.{name}")
+        return await module.execute(arguments, ctx)
+
+    return execute

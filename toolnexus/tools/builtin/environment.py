@@ -1,0 +1,30 @@
+"""What a command of the model gets to see of our environment: not the secrets."""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatchcase
+
+from toolnexus.runtime.context import ContextKey
+
+SECRET_ENV: ContextKey[frozenset[str]] = ContextKey("secret_env")
+"""Host value: more variables that hold secrets, such as those that a configuration refers to."""
+
+MARK = "TOOLNEXUS_RUN"
+"""The variable that tells which command a process descends from."""
+
+_SECRET = ("*_KEY", "*_TOKEN", "*SECRET*", "*PASSWORD*")
+
+
+def child_environment(secret: frozenset[str], mark: str) -> dict[str, str]:
+    """Our environment without `secret` names and names that look like secrets, marked with `mark`.
+
+    A mark of a command further out is kept, so that its processes are still found as its own.
+    """
+    env = {name: value for name, value in os.environ.items() if not (name in secret or _looks_secret(name))}
+    env[MARK] = ":".join([value for value in (env.get(MARK), mark) if value])
+    return env
+
+
+def _looks_secret(name: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _SECRET)
