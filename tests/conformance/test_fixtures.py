@@ -1,0 +1,59 @@
+"""The fixtures that pin the contract, played against this package."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from conformance.fixture import HERE, find, load, validator
+from conformance.play import mismatches, play
+
+ROOT = HERE.parent
+FOUNDING = ("subagent-fanout", "agent-registry", "subagent-isolation", "subagent-limits")
+
+CASES = [
+    pytest.param(case, id=f"{path.parent.name}: {case['name']}") for path in find() for case in load(path)
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("case", CASES)
+async def test_the_package_does_what_the_fixtures_say(case: dict[str, Any]) -> None:
+    """[FIX-01] Every case of every fixture holds, through the public API alone."""
+    assert list(mismatches(case, await play(case))) == []
+
+
+@pytest.mark.parametrize("name", FOUNDING)
+def test_the_four_founding_fixtures_are_there(name: str) -> None:
+    """[FIX-02] Fan-out, registry, isolation and limits are fixtures beside their example program."""
+    path = ROOT / "examples" / name / "fixture.json"
+    assert len(load(path)) >= 10
+    assert (path.parent / "main.py").is_file()
+
+
+@pytest.mark.parametrize("path", find(), ids=lambda path: path.parent.name)
+def test_a_fixture_is_data_that_the_schema_describes(path: Path) -> None:
+    """[FIX-03] The schema is a valid one, the file fits it, and nothing in it is Python."""
+    Draft202012Validator.check_schema(validator().schema)
+    text = path.read_text(encoding="utf-8")
+    assert list(validator().iter_errors(json.loads(text))) == []
+    for word in ("toolnexus", "python", "asyncio", "None", "True", "False", "Exception", "ConfigError"):
+        assert word not in text, word
+
+
+def test_the_format_page_explains_every_key() -> None:
+    """[FIX-04] Whatever the schema allows is in FORMAT.md."""
+    page = (HERE / "FORMAT.md").read_text(encoding="utf-8")
+    missing = sorted(key for key in _keys(validator().schema) if f"`{key}`" not in page)
+    assert missing == []
+
+
+def _keys(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return set[str]().union(*map(_keys, cast("list[Any]", schema)))
+    if not isinstance(schema, dict):
+        return set()
+    parts = cast(dict[str, Any], schema)
+    return set(parts.get("properties", ())).union(*map(_keys, parts.values()))

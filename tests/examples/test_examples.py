@@ -1,0 +1,184 @@
+"""Every example runs as a user runs it: a program of its own, from any folder, with and without a model."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolnexus.testing import ScriptedEndpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+SAYS = {
+    "subagent-fanout": [
+        "Only shop still uses chargeV1",
+        "the caller: 2 turns, 4 messages",
+        "searcher.billing: 2 turns, 1 tool calls",
+        "searcher.shop: 3 turns, 2 tool calls",
+        "tokens of searcher: 75",
+    ],
+    "agent-registry": [
+        "- auditor: Reads files and judges them. Changes nothing. (tools: glob, read)",
+        "operator.op: bash ran: written",
+        "auditor.au: bash refused:",
+        "a misspelt tool: agent 'auditor'",
+        "did you mean 'read'?",
+    ],
+    "subagent-isolation": [
+        "Page 7 has the best January",
+        "the caller's transcript: 4 messages",
+        "the reader's transcript: 8 messages",
+        "tool calls: 1 of the caller, 12 of its sub-agents",
+        "tokens: 30 of the caller, 90 in all",
+    ],
+    "subagent-limits": [
+        "max_turns 2 was met by main/digger.t",
+        "[incomplete: max_turns 2]",
+        "depth 2 was met by main/ping.t/pong.t",
+        "status: incomplete, limit: requests",
+    ],
+    "split-delegate-reduce": [
+        "Version 2.4",
+        "- A dark theme\n\nFixed\n- An empty cart no longer crashes",
+        "main/writer.features: done, 30 tokens",
+    ],
+    "mcp-and-skills": [
+        "servers: {'shop': {'status': 'connected', 'reason': None}}",
+        "tools: shop_levels, shop_order, skill",
+        "ordered 17 tea, now 20",
+        "ordered 20 cocoa, now 20",
+    ],
+    "streaming": [
+        "main: starts forecaster.oslo",
+        "forecaster.rome: measure -> 19 degrees",
+        "main: Oslo wants a coat and gloves, Rome a light jacket.",
+        "done, 169 tokens in all",
+    ],
+}
+
+
+class Program:
+    """One example, copied away from the repository and run from yet another folder."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.home = tmp_path / "copy"
+        self.elsewhere = tmp_path / "elsewhere"
+        self.elsewhere.mkdir()
+
+    def run(self, name: str, **variables: str) -> str:
+        """Its output. Fails unless it ends well, in silence on stderr, with nothing left behind."""
+        folder = self.home / name
+        shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        before = _files(folder)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(folder / "main.py")],
+            cwd=self.elsewhere,
+            env={**_environment(), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        assert _files(folder) == before and _files(self.elsewhere) == []
+        assert _running(folder) == []
+        return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Ours without any model, key or endpoint."""
+    kept = {k: v for k, v in os.environ.items() if not re.search("KEY|TOKEN|BASE_URL|TOOLNEXUS", k)}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def _running(folder: Path) -> list[str]:
+    """Processes that have something of the folder on their command line."""
+    lines: list[str] = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            lines.append(line)
+    return lines
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_runs_without_a_key(program: Program, name: str) -> None:
+    """[EX-01] It runs at once, says that the model is a script, and shows what it is about."""
+    output = program.run(name)
+    assert output.startswith("model: a script (set TOOLNEXUS_MODEL for a real one)\n")
+    for part in SAYS[name]:
+        assert part in output
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_takes_a_real_model_from_the_environment(program: Program, name: str) -> None:
+    """[EX-02] `TOOLNEXUS_MODEL` replaces the script, and no answer of a model breaks the program."""
+    with ScriptedEndpoint([{"text": "I did it all myself."}], repeat_last=True) as endpoint:
+        output = program.run(name, TOOLNEXUS_MODEL="openai:some-model", OPENAI_BASE_URL=endpoint.url)
+    assert output.startswith("model: openai:some-model\n") and "I did it all myself." in output
+    assert {seen.model for seen in endpoint.requests} == {"some-model"}
+
+
+def test_hello_is_five_lines_and_talks_to_a_real_endpoint(program: Program) -> None:
+    """[EX-03] Synchronous, five lines, no key for an endpoint of one's own."""
+    assert len((EXAMPLES / "hello" / "main.py").read_text(encoding="utf-8").splitlines()) == 5
+    with ScriptedEndpoint([{"text": "It takes work off your hands."}]) as endpoint:
+        assert program.run("hello", OPENAI_BASE_URL=endpoint.url) == "It takes work off your hands.\n"
+    (seen,) = endpoint.requests
+    assert seen.model == "gpt-5-mini" and "sub-agent" in seen.body["messages"][-1]["content"]
+
+
+def test_hello_without_a_key_says_what_to_do(tmp_path: Path) -> None:
+    """[EX-03] The error names the variable to set and the way around it."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "hello" / "main.py")],
+        cwd=tmp_path,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "OPENAI_API_KEY" in last and "base_url" in last
+
+
+def test_both_sub_agents_start_before_the_first_one_ends(program: Program) -> None:
+    """[EX-04] The fan-out example shows what it claims."""
+    lines = [line.strip() for line in program.run("subagent-fanout").splitlines()]
+    order = [line.split()[1].rstrip(":") for line in lines if re.match(r"searcher\.\w+ (starts|ends)", line)]
+    assert order == ["starts", "starts", "ends", "ends"]
+
+
+def test_the_isolation_example_shows_the_difference(program: Program) -> None:
+    """[EX-05] The sub-agent read a hundred times what its caller did."""
+    output = program.run("subagent-isolation")
+    caller, reader = map(int, re.findall(r"transcript: \d+ messages, (\d+) characters", output))
+    assert caller * 100 < reader
+
+
+def test_every_example_is_tested_and_explained() -> None:
+    """[EX-06] Each folder has a program, a test here and a page that says how to run it."""
+    folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+    assert folders == sorted(["hello", *SAYS])
+    for name in folders:
+        page = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+        assert page.startswith(f"# {name}\n") and f"python examples/{name}/main.py" in page
+        assert len(page.splitlines()) <= 20
