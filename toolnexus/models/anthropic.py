@@ -1,0 +1,77 @@
+"""Anthropic messages: the style of Anthropic and of the servers that follow it.
+
+Above: the client. Below: `hosted` (request on its way), `anthropic_request`, `anthropic_reply`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
+from toolnexus.errors import ModelHTTPError
+from toolnexus.models.anthropic_reply import AnthropicReading
+from toolnexus.models.anthropic_request import Turns, encode_system, encode_tools
+from toolnexus.models.encode import remembered
+from toolnexus.models.hosted import HostedModel, Reading
+from toolnexus.models.keys import Provider
+
+MAX_TOKENS = 16_384
+_STALE = "bound to a different conversation"
+
+
+class AnthropicModel(HostedModel):
+    """A model behind an endpoint that speaks Anthropic messages.
+
+    `base_url` is the address before `/v1/messages`, with or without the `/v1` (default:
+    `ANTHROPIC_BASE_URL`, then Anthropic); `api_key` the key (default: the variable of a known host);
+    `headers` go with every request. `retries` is a number or a `RetryPolicy`. `params` are merged into
+    every body and win (`max_tokens` is 16384 otherwise); `body_transform` gets each body as a dict and
+    returns the one to send. `wire` is `"sdk"`, an async client of the `anthropic` SDK, or a `Wire`; it
+    then carries address, key and headers itself.
+
+    The prompt is cached: tools, system prompt and the two last turns of the user are marked. Raises
+    `ConfigError` for options that cannot work, among them a known host without a key.
+    """
+
+    provider: ClassVar[Provider] = "anthropic"
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        try:
+            return await super().generate(request)
+        except ModelHTTPError as error:
+            if error.status != 400 or _STALE not in str(error):
+                raise
+            reason = str(error)
+        # Newer models sign their thinking together with all that stood before it. When a hook, another
+        # tool or a shorter history has changed that, only a history without it is accepted.
+        self._turns(request).forget_thinking(request.messages)
+        if request.sink is not None:
+            request.sink.retrying(attempt=1, delay=0.0, reason=reason, restarted=False)
+        return await super().generate(request)
+
+    @property
+    def _path(self) -> str:
+        return "/v1/messages"
+
+    def _defaults(self, streamed: bool) -> dict[str, Any]:
+        return {"max_tokens": MAX_TOKENS}
+
+    def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
+        origin, memo = self.origin, request.memo
+        members: list[bytes] = []
+        if request.tools:
+            tools = request.tools
+            members.append(remembered(memo, (origin, "tools"), tools, lambda: encode_tools(tools)))
+        if request.system and "system" not in self._params:
+            system = request.system
+            members.append(remembered(memo, (origin, "system"), system, lambda: encode_system(system)))
+        return b",".join(members), self._turns(request).all(request.messages)
+
+    def _turns(self, request: ModelRequest) -> Turns:
+        turns = request.memo.get(self.origin)
+        if turns is None:
+            turns = request.memo[self.origin] = Turns(self.origin)
+        return turns
+
+    def _reading(self, sink: ModelSink | None) -> Reading:
+        return AnthropicReading(self.origin, sink, self._redact)

@@ -1,0 +1,105 @@
+"""What both styles need to write request bodies: JSON bytes, made once per message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from toolnexus.core.messages import Message
+
+T = TypeVar("T")
+
+MALFORMED = "_malformed_arguments"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(cast(Mapping[Any, Any], value))
+    if isinstance(value, (set, frozenset)):
+        return list(cast(set[Any], value))
+    raise TypeError(f"{type(value).__name__} {value!r} cannot be sent as JSON")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+
+
+def dumps(value: Any) -> bytes:
+    """`value` as compact JSON in UTF-8. A lone surrogate, which no endpoint takes, becomes U+FFFD."""
+    text = _encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+class Encoded(Generic[T]):
+    """The encoded form of each message, made once.
+
+    Lives as long as a run, whose transcript mostly grows at its end: what it has seen is compared in
+    one step. Where a hook has changed the middle, the messages are found again by identity; the
+    table holds them, so an identity is never reused.
+    """
+
+    __slots__ = ("_encode", "_forms", "_known", "_seen")
+
+    def __init__(self, encode: Callable[[Message], T]) -> None:
+        self._encode = encode
+        self._known: dict[int, tuple[Message, T]] = {}
+        self._seen: list[Message] = []
+        self._forms: list[T] = []
+
+    def all(self, messages: Sequence[Message]) -> list[T]:
+        """The encoded form of every message, in order. The list is ours: read it, do not change it."""
+        kept = len(self._seen)
+        if list(messages[:kept]) != self._seen:
+            kept = 0
+        del self._forms[kept:], self._seen[kept:]
+        for message in messages[kept:]:
+            entry = self._known.get(id(message))
+            if entry is None:
+                entry = self._known[id(message)] = (message, self._encode(message))
+            self._seen.append(message)
+            self._forms.append(entry[1])
+        if len(self._known) > 2 * len(messages) + 64:  # hooks that copy must not make us grow for ever
+            self._known = {id(m): (m, form) for m, form in zip(self._seen, self._forms, strict=True)}
+        return self._forms
+
+    def replace(self, messages: Sequence[Message], encoded: Sequence[T]) -> None:
+        """Use `encoded` for `messages` from now on."""
+        for message, form in zip(messages, encoded, strict=True):
+            self._known[id(message)] = (message, form)
+        self._seen.clear()
+        self._forms.clear()
+
+
+def remembered(memo: dict[Any, Any], key: Any, value: object, encode: Callable[[], bytes]) -> bytes:
+    """The bytes made of `value` (a system prompt, a sequence of tools), again only when it changed."""
+    entry = memo.get(key)
+    if entry is None or (entry[0] is not value and entry[0] != value):
+        entry = memo[key] = (value, encode())
+    return entry[1]
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is out of range")
+    return value
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """The arguments of a call as the object that every endpoint takes back.
+
+    What a model wrote wrongly is kept whole under one key: endpoints refuse or fail on anything but
+    an object in the history, and the model still sees what it had written.
+    """
+    try:
+        value: Any = json.loads(text or "{}", parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return {MALFORMED: text}
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {MALFORMED: text}

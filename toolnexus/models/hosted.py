@@ -1,0 +1,252 @@
+"""What the models over HTTP share: wire, retries, body pieces, streams.
+
+What it is: one request on its way, whatever its style. What it is not: a style.
+Above: `openai`, `anthropic`. Below: `wire`, `retry`, `encode`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping
+from contextlib import aclosing, contextmanager
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
+from toolnexus.errors import (
+    ConfigError,
+    ModelConnectionError,
+    ModelError,
+    ModelResponseError,
+    ToolnexusError,
+)
+from toolnexus.models.encode import dumps
+from toolnexus.models.http import HttpPool, HttpWire, header_secrets
+from toolnexus.models.keys import Provider, endpoint
+from toolnexus.models.retry import Broken, RetryPolicy, with_retries
+from toolnexus.models.wire import Wire
+from toolnexus.runtime.redact import Redactor
+
+BodyTransform = Callable[[dict[str, Any]], dict[str, Any]]
+M = TypeVar("M", bound="HostedModel")
+
+_OURS = ("messages", "tools", "stream")
+_ODD_SHAPE = (LookupError, TypeError, AttributeError, ValueError)
+_ONLY_WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
+
+
+class Reading(Protocol):
+    """A reply that is being read, event by event."""
+
+    ended: bool
+    """Whether the endpoint said that the reply is complete."""
+    said: bool
+    """Whether text or reasoning was handed on."""
+
+    def feed(self, event: dict[str, Any]) -> None:
+        """Take one event. Raises `ModelError` for an error that came as an event."""
+        ...
+
+    def response(self) -> ModelResponse:
+        """The complete reply. Raises `ModelResponseError` when it is no valid one."""
+        ...
+
+    def partial(self) -> ModelResponse | None:
+        """The text so far with stop `cut`, without any call; None when there is no text."""
+        ...
+
+
+class HostedModel(ABC):
+    """One model at one endpoint. Safe to use from many runs at once."""
+
+    provider: ClassVar[Provider]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        retries: int | RetryPolicy = 2,
+        params: Mapping[str, Any] | None = None,
+        body_transform: BodyTransform | None = None,
+        wire: object = None,
+    ) -> None:
+        if not name:
+            raise ConfigError("a model needs a name, such as 'gpt-5-mini'")
+        ours = [key for key in _OURS if key in (params or {})]
+        if ours:
+            raise ConfigError(f"params cannot set {ours}: they are made from the request; use body_transform")
+        self._name = name
+        self._wire = make_wire(self.provider, wire, base_url, api_key, headers)
+        self._policy = RetryPolicy(retries) if isinstance(retries, int) else retries
+        self._params = dict(params or {})
+        self._transform = body_transform
+        self._redact = Redactor(self._wire.secrets)
+        self._heads: dict[tuple[bool, bool], bytes] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def host(self) -> str:
+        """The host that requests go to."""
+        return self._wire.host
+
+    @property
+    def origin(self) -> str:
+        """Style and host: what opaque parts of its messages are tagged with."""
+        return f"{self.provider}:{self._wire.host}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that no text may show: the key, the header values that a user gave."""
+        return self._wire.secrets
+
+    def named(self: M, name: str) -> M:
+        """The model `name` at the same endpoint, over the same connections, with the same options."""
+        twin = copy.copy(self)
+        twin._name = name
+        twin._heads = {}
+        return twin
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request, streamed when the request has a sink.
+
+        Raises `ModelError`; cancelling closes the request. What fails for a while is tried again
+        (see `RetryPolicy`). A stream that broke for good after its text was handed on gives the text
+        so far with stop `cut`. Calls of a broken reply are never given back.
+        """
+        body = self._body(request)
+        sink = request.sink
+        attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
+        try:
+            return await with_retries(self._policy, attempt, sink)
+        except ModelError as error:
+            error.args = (f"model {self._name!r}: {error}",)
+            raise
+
+    async def aclose(self) -> None:
+        """Close idle connections; the next request opens them again."""
+        await self._wire.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, host={self.host!r})"
+
+    @property
+    @abstractmethod
+    def _path(self) -> str: ...
+
+    @abstractmethod
+    def _defaults(self, streamed: bool) -> dict[str, Any]:
+        """Body fields that `params` may replace."""
+
+    @abstractmethod
+    def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
+        """The members before `messages`, as JSON without braces, and the encoded messages."""
+
+    @abstractmethod
+    def _reading(self, sink: ModelSink | None) -> Reading: ...
+
+    def _body(self, request: ModelRequest) -> bytes:
+        """The request as bytes, put together from pieces that were encoded once."""
+        streamed = request.sink is not None
+        members, messages = self._pieces(request)
+        head = self._head(streamed, bool(request.tools))
+        between = b"," if members else b""
+        start = b"".join((head, between, members, b',"messages":['))
+        body = _bracketed(start, messages, b"]}")
+        if self._transform is None:
+            return body
+        changed: Any = self._transform(json.loads(body))
+        if not isinstance(changed, dict):
+            raise ConfigError(f"body_transform must return the body, a dict, not {type(changed).__name__}")
+        return dumps(changed)
+
+    def _head(self, streamed: bool, tools: bool) -> bytes:
+        head = self._heads.get((streamed, tools))
+        if head is None:
+            fields = {"model": self._name, **self._defaults(streamed), **self._params}
+            if streamed:
+                fields["stream"] = True
+            if not tools:
+                for key in _ONLY_WITH_TOOLS:
+                    fields.pop(key, None)
+            head = self._heads[streamed, tools] = dumps(fields)[:-1]
+        return head
+
+    async def _whole(self, body: bytes) -> ModelResponse:
+        reading = self._reading(None)
+        reply = await self._wire.post(self._path, body)
+        with self._shape_checked():
+            reading.feed(reply)
+            return reading.response()
+
+    async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
+        reading = self._reading(sink)
+        try:
+            with self._shape_checked():
+                async with aclosing(self._wire.stream(self._path, body)) as events:
+                    async for event in events:
+                        reading.feed(event)
+                if not reading.ended:
+                    raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
+        except ModelError as error:
+            if not reading.ended:  # a connection that breaks behind the end took nothing
+                raise Broken(error, reading.partial(), reading.said) from error
+        with self._shape_checked():
+            return reading.response()
+
+    @contextmanager
+    def _shape_checked(self) -> Generator[None]:
+        """Replies of any shape may come: what reading one trips over is the endpoint's error."""
+        try:
+            yield
+        except ToolnexusError:
+            raise
+        except _ODD_SHAPE as error:
+            what = self._redact(f"{type(error).__name__} {error}")[:200]
+            raise ModelResponseError(f"{self.host} sent a reply of another shape: {what}") from error
+
+
+def _bracketed(start: bytes, items: list[bytes], end: bytes) -> bytes:
+    """`start`, the items with commas, `end`: a long transcript is copied once, not twice."""
+    if len(items) < 2:
+        return start + b"".join(items) + end
+    return b",".join([start + items[0], *items[1:-1], items[-1] + end])
+
+
+def make_wire(
+    provider: Provider,
+    wire: object,
+    base_url: str | None,
+    api_key: str | None,
+    headers: Mapping[str, str] | None,
+    pool: HttpPool | None = None,
+) -> Wire:
+    """The wire that a model option asks for. Raises `ConfigError`."""
+    if wire is not None and wire != "sdk":
+        for name, value in (("base_url", base_url), ("api_key", api_key), ("headers", headers)):
+            if value is not None:
+                raise ConfigError(f"{name} goes with the default wire; set it on the object given as wire=")
+        if isinstance(wire, Wire):
+            return wire
+        from toolnexus.models.sdk import SdkWire
+
+        return SdkWire(provider, wire)
+    url, key = endpoint(provider, base_url, api_key)
+    given = headers or {}
+    if wire == "sdk":
+        from toolnexus.models.sdk import sdk_wire
+
+        return sdk_wire(provider, url, key, given)
+    standard = {"anthropic-version": "2023-06-01"} if provider == "anthropic" else {}
+    if key is not None:
+        standard |= {"x-api-key": key} if provider == "anthropic" else {"authorization": f"Bearer {key}"}
+    merged = standard | {name.lower(): value for name, value in given.items()}
+    secrets = ((key,) if key else ()) + header_secrets(given)
+    return HttpWire(url, merged, secrets=secrets, pool=pool)

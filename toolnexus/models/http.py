@@ -1,0 +1,252 @@
+"""The default wire, on aiohttp.
+
+Above: `hosted`, the models over HTTP. Below: one `HttpPool`, shared by all wires of a client.
+aiohttp is loaded by the first request, not by making a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelResponseError
+from toolnexus.models.keys import check_url
+from toolnexus.models.sse import DONE, EventSplitter, parse_event
+from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
+from toolnexus.runtime.redact import Redactor
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+_DRAIN = 0.5
+_IN_ONE_WRITE = 1 << 20
+_ERROR_BODY = 64 << 10
+
+
+class HttpPool:
+    """One aiohttp session per event loop: keep-alive connections, as many as runs need at once."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[asyncio.AbstractEventLoop, ClientSession] = {}
+        self._users = 0
+
+    def retain(self) -> None:
+        """One more user."""
+        self._users += 1
+
+    async def release(self) -> None:
+        """One user less; the last one closes the connections."""
+        self._users -= 1
+        if self._users <= 0:
+            await self.aclose()
+
+    def session(self) -> ClientSession:
+        """The session of the running loop, made at first use and again after `aclose`."""
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
+            self._forget_dead_loops()
+            session = self._sessions[loop] = _new_session()
+        return session
+
+    async def aclose(self) -> None:
+        """Close every connection. Those of another loop that still runs are closed there."""
+        sessions, self._sessions = self._sessions, {}
+        here = asyncio.get_running_loop()
+        for loop, session in sessions.items():
+            if loop is here:
+                await session.close()
+            elif loop.is_closed():
+                session.detach()
+            else:
+                asyncio.run_coroutine_threadsafe(session.close(), loop)
+
+    def _forget_dead_loops(self) -> None:
+        for loop in [loop for loop in self._sessions if loop.is_closed()]:
+            self._sessions.pop(loop).detach()
+
+
+def _new_session() -> ClientSession:
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+class HttpWire:
+    """Requests to one endpoint.
+
+    `headers` go with every request, the key among them, and their values in `secrets` are masked in
+    every error. `connect` and `silence` are seconds: to connect, and without a single byte. There is
+    no limit on the whole request. Proxies come from the environment; redirects are never followed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        secrets: tuple[str, ...] | None = None,
+        pool: HttpPool | None = None,
+        connect: float = CONNECT,
+        silence: float = SILENCE,
+    ) -> None:
+        check_url(base_url)
+        parts = urlsplit(base_url)
+        self._base = parts._replace(path=parts.path.rstrip("/"))
+        self._host = parts.netloc
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        _check_headers(given)
+        self._headers = {"content-type": "application/json", "user-agent": "toolnexus", **given}
+        self._secrets = header_secrets(given) if secrets is None else secrets
+        self._redact = Redactor(self._secrets)
+        self._pool = pool or HttpPool()
+        self._holds = False
+        self._limits = (connect, silence)
+        self._options: dict[tuple[str, bool], dict[str, Any]] = {}
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._secrets
+
+    async def post(self, path: str, body: bytes) -> dict[str, Any]:
+        try:
+            async with await self._send(path, body, streamed=False) as response:
+                data = await response.read()
+        except (TimeoutError, OSError, _client_error()) as error:
+            raise self._broken(error) from error
+        return parse_reply(self._host, data, self._redact)
+
+    async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
+        host = self._host
+        try:
+            async with await self._send(path, body, streamed=True) as response:
+                if response.content_type.endswith("json"):
+                    yield parse_reply(host, await response.read(), self._redact)
+                    return
+                splitter = EventSplitter()
+                content = response.content
+                while chunk := await content.readany():
+                    for data in splitter.feed(chunk):
+                        if data == DONE:
+                            await _drain(response)
+                            return
+                        if (event := parse_event(data, host)) is not None:
+                            yield event
+                for data in splitter.end():
+                    with suppress(ModelResponseError):  # a torn event: the model sees that no end came
+                        if data != DONE and (event := parse_event(data, host)) is not None:
+                            yield event
+        except (TimeoutError, OSError, _client_error()) as error:
+            raise self._broken(error) from error
+
+    async def aclose(self) -> None:
+        if self._holds:
+            self._holds = False
+            self._options.clear()
+            await self._pool.release()
+
+    async def _send(self, path: str, body: bytes, *, streamed: bool) -> ClientResponse:
+        if not self._holds:
+            self._holds = True
+            self._pool.retain()
+        options = self._options.get((path, streamed))
+        if options is None:
+            options = self._options[path, streamed] = self._request_options(path, streamed)
+        data = body if len(body) < _IN_ONE_WRITE else io.BytesIO(body)
+        response = await self._pool.session().post(data=data, **options)
+        if response.status >= 300:
+            async with response:
+                text = await _beginning(response)
+                raise http_error(self._host, response.status, response.headers, text, self._redact)
+        return response
+
+    def _request_options(self, path: str, streamed: bool) -> dict[str, Any]:
+        """What is the same in every request on `path`, in the types that aiohttp wants."""
+        import aiohttp
+        from multidict import CIMultiDict
+        from yarl import URL
+
+        base = self._base
+        if base.path.endswith("/v1") and path.startswith("/v1/"):
+            path = path.removeprefix("/v1")
+        headers = CIMultiDict(self._headers)
+        if streamed:
+            headers.setdefault("accept", "text/event-stream")
+            headers.setdefault("accept-encoding", "identity")  # a compressor would hold deltas back
+        connect, silence = self._limits
+        return {
+            "url": URL(base._replace(path=base.path + path).geturl(), encoded=True),
+            "headers": headers,
+            "timeout": aiohttp.ClientTimeout(total=None, connect=connect, sock_read=silence),
+            "allow_redirects": False,
+            **self._proxy(),
+        }
+
+    def _proxy(self) -> dict[str, Any]:
+        proxy = getproxies().get(self._base.scheme)
+        host = self._base.hostname or ""
+        if not proxy or proxy_bypass(host):
+            return {}
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if parts.scheme not in ("http", "https"):
+            raise ConfigError(f"the proxy for {host} has scheme {parts.scheme!r}; use an http:// proxy")
+        for secret in (parts.password or "", unquote(parts.password or "")):
+            self._redact.add(secret)
+        return {"proxy": parts.geturl()}
+
+    def _broken(self, error: BaseException) -> ModelError:
+        connect, silence = self._limits
+        name = type(error).__name__
+        if name == "ConnectionTimeoutError":
+            what = f"no connection within {connect:g} s"
+        elif isinstance(error, asyncio.TimeoutError):
+            what = f"not a byte for {silence:g} s"
+        else:
+            what = self._redact(str(error))[:500] or name
+        return ModelConnectionError(f"{self._host}: {what}")
+
+
+def header_secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of `headers`, and of each what stands behind its scheme (`Bearer …`)."""
+    values = list(headers.values())
+    return tuple(values + [v.partition(" ")[2] for v in values if " " in v])
+
+
+async def _drain(response: ClientResponse) -> None:
+    """Read past the last event so that the connection can be used again."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN):
+            while await response.content.readany():
+                pass
+
+
+async def _beginning(response: ClientResponse) -> bytes:
+    """As much of a body as an error text can need."""
+    out = bytearray()
+    while len(out) < _ERROR_BODY and (chunk := await response.content.readany()):
+        out += chunk
+    return bytes(out)
+
+
+def _client_error() -> type[Exception]:
+    import aiohttp
+
+    return aiohttp.ClientError
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if any(ord(c) < 32 or ord(c) == 127 for c in name + value):
+            raise ConfigError(f"header {name!r} holds a control character; headers are one line each")

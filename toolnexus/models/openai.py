@@ -1,0 +1,56 @@
+"""Chat completions: the style of OpenAI and of most other servers.
+
+Above: the client. Below: `hosted` (request on its way), `openai_request`, `openai_reply`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+from toolnexus.core.model import ModelRequest, ModelSink
+from toolnexus.models.encode import Encoded, dumps, remembered
+from toolnexus.models.hosted import HostedModel, Reading
+from toolnexus.models.keys import Provider
+from toolnexus.models.openai_reply import OpenAIReading
+from toolnexus.models.openai_request import encode_message, encode_tools
+
+
+class OpenAIModel(HostedModel):
+    """A model behind an endpoint that speaks chat completions.
+
+    `base_url` is the address before `/chat/completions` (default: `OPENAI_BASE_URL`, then OpenAI);
+    `api_key` the bearer key (default: the variable of a known host); `headers` go with every request.
+    `retries` is a number or a `RetryPolicy`. `params` are merged into every body and win;
+    `body_transform` gets each body as a dict and returns the one to send. `wire` is `"sdk"`, an async
+    client of the `openai` SDK, or a `Wire`; it then carries address, key and headers itself.
+
+    Raises `ConfigError` for options that cannot work, among them a known host without a key.
+    """
+
+    provider: ClassVar[Provider] = "openai"
+
+    @property
+    def _path(self) -> str:
+        return "/chat/completions"
+
+    def _defaults(self, streamed: bool) -> dict[str, Any]:
+        return {"stream_options": {"include_usage": True}} if streamed else {}
+
+    def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
+        origin, memo = self.origin, request.memo
+        known = memo.get(origin)
+        if known is None:
+            known = memo[origin] = Encoded(partial(encode_message, origin=origin))
+        messages: list[bytes] = known.all(request.messages)
+        if request.system:
+            system = {"role": "system", "content": request.system}
+            key = (origin, "system")
+            messages = [remembered(memo, key, request.system, lambda: dumps(system)), *messages]
+        if not request.tools:
+            return b"", messages
+        tools = remembered(memo, (origin, "tools"), request.tools, lambda: encode_tools(request.tools))
+        return tools, messages
+
+    def _reading(self, sink: ModelSink | None) -> Reading:
+        return OpenAIReading(self.origin, sink, self._redact)

@@ -1,0 +1,125 @@
+"""Our values as chat completion requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from toolnexus.core.messages import (
+    MediaPart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from toolnexus.core.schema import declared
+from toolnexus.core.tools import Tool
+from toolnexus.models.encode import MALFORMED, arguments_object, dumps
+from toolnexus.models.ids import short_id, wire_id
+from toolnexus.models.media import is_image, note, openai_part, text_block
+
+
+def encode_tools(tools: Sequence[Tool]) -> bytes:
+    """The `tools` member of a body."""
+    return b'"tools":' + dumps([_tool(tool) for tool in tools])
+
+
+def encode_message(message: Message, origin: str) -> bytes:
+    """The wire messages that `message` becomes, joined by commas. Never empty.
+
+    What only another endpoint understands is left out; what `origin` itself sent goes back to it.
+    """
+    if message.role == "tool":
+        return b",".join([dumps(m) for m in _tool_messages(message, _ids(origin))])
+    if message.role == "user":
+        return dumps({"role": "user", "content": _user_content(message)})
+    return dumps(_assistant(message, origin))
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": declared(tool),
+    }
+    return {"type": "function", "function": function}
+
+
+def _ids(origin: str) -> Callable[[str], str]:
+    return short_id if origin.partition(":")[2].endswith("mistral.ai") else wire_id
+
+
+def _user_content(message: Message) -> str | list[dict[str, Any]]:
+    if all(isinstance(part, TextPart) for part in message.parts):
+        return message.text
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append(text_block(part.text))
+        elif isinstance(part, MediaPart):
+            content.append(openai_part(part))
+    return content
+
+
+def _tool_messages(message: Message, ids: Callable[[str], str]) -> list[dict[str, Any]]:
+    """One message per result, in call order, and one of the user with the images of all.
+
+    Tool messages hold text only, so a tool's images follow as the user's.
+    """
+    out: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
+    for result in message.tool_results:
+        id = ids(result.call_id)
+        out.append({"role": "tool", "tool_call_id": id, "content": _tool_text(result)})
+        shown = [openai_part(media) for media in result.media if is_image(media)]
+        if shown:
+            images += [text_block(f"Images that the tool call {id} gave:"), *shown]
+    if images:
+        out.append({"role": "user", "content": images})
+    return out
+
+
+def _tool_text(result: ToolResultPart) -> str:
+    notes = [
+        note(media, "in the next user message" if is_image(media) else "not shown: not a text or image")
+        for media in result.media
+    ]
+    return "\n".join([part for part in (result.output, *notes) if part])
+
+
+def _assistant(message: Message, origin: str) -> dict[str, Any]:
+    ours = message.origin == origin
+    extra: Mapping[str, Any] = message.extra if ours and message.extra is not None else {}
+    ids = _ids(origin)
+    calls = [_call(part, ours, ids) for part in message.parts if isinstance(part, ToolCallPart)]
+    out: dict[str, Any] = {k: v for k, v in extra.items() if k not in ("content", "refusal")}
+    out["role"] = "assistant"
+    text = message.text
+    if extra.get("refusal") == text and text:
+        out |= {"content": None, "refusal": text}
+    elif text:
+        out["content"] = text
+    else:  # some servers refuse null and some "": each gets back what it gave
+        out["content"] = extra.get("content") if calls else ""
+    if calls:
+        for part in message.parts:
+            if isinstance(part, ReasoningPart) and part.origin == origin:
+                field = (part.extra or {}).get("field", "reasoning_content")
+                out[field] = out.get(field, "") + part.text
+        out["tool_calls"] = calls
+    return out
+
+
+def _call(part: ToolCallPart, ours: bool, ids: Callable[[str], str]) -> dict[str, Any]:
+    extra: dict[str, Any] = dict(part.extra) if ours and part.extra is not None else {}
+    function = cast(Mapping[str, Any], extra.pop("function", {}))
+    arguments = part.arguments or "{}"
+    if MALFORMED in (parsed := arguments_object(arguments)):
+        arguments = dumps(parsed).decode()
+    return {
+        **extra,
+        "id": ids(part.id),
+        "type": "function",
+        "function": {**function, "name": part.name, "arguments": arguments},
+    }

@@ -1,0 +1,86 @@
+"""Requests that failed for a while go out again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from toolnexus.core.model import ModelResponse, ModelSink
+from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
+
+_LONGEST_BACKOFF = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long after a failed request the same one goes out again.
+
+    `retries` counts the further attempts, `base` is the first delay in seconds (doubled each time,
+    with jitter), `cap` the longest wait in seconds that a server may ask for: a longer one ends the
+    request at once.
+    """
+
+    retries: int = 2
+    base: float = 0.5
+    cap: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("retries", "base", "cap"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)!r} of a retry policy must be 0 or more")
+
+    def delay(self, attempt: int, hint: float | None) -> float:
+        """Seconds to wait after the failure of `attempt` (from 1); never less than the hint."""
+        spread = 1 + random.random() / 4  # many runs that failed together must not come back together
+        if hint is not None:
+            return hint * spread
+        return min(self.base * 2 ** (attempt - 1), _LONGEST_BACKOFF) * spread
+
+
+class Broken(Exception):
+    """A stream that failed on its way.
+
+    `partial` is the reply so far when it had text; `said` whether anything was handed to the sink.
+    """
+
+    def __init__(self, error: ModelError, partial: ModelResponse | None, said: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.partial = partial
+        self.said = said
+
+
+async def with_retries(
+    policy: RetryPolicy, attempt: Callable[[], Awaitable[ModelResponse]], sink: ModelSink | None
+) -> ModelResponse:
+    """The first good reply.
+
+    When a stream broke after its text was handed on and no attempt brought more, the text so far
+    comes back with stop `cut`. Raises the last `ModelError` otherwise.
+    """
+    number = 0
+    partial: ModelResponse | None = None
+    said = False
+    while True:
+        number += 1
+        try:
+            return await attempt()
+        except Broken as broken:
+            failure, said = broken.error, said or broken.said
+            partial = broken.partial or partial
+        except ModelError as error:
+            failure = error
+        hint = failure.retry_after if isinstance(failure, ModelHTTPError) else None
+        if not failure.retryable:
+            raise failure
+        if number > policy.retries or (hint is not None and hint > policy.cap):
+            if partial is not None:
+                return partial
+            raise failure
+        delay = policy.delay(number, hint)
+        if sink is not None:
+            sink.retrying(attempt=number, delay=delay, reason=str(failure), restarted=said)
+            said = False
+        await asyncio.sleep(delay)
