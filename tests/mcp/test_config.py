@@ -1,0 +1,365 @@
+"""Configuration of MCP servers: the files people already have, and what is wrong in them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolnexus.errors import ConfigError
+from toolnexus.tools.mcp_config import ServerConfig, load_mcp_config
+
+CLAUDE_DESKTOP = """
+{
+  "globalShortcut": "Ctrl+Space",
+  "mcpServers": {
+    "filesystem": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/Users/someone/Desktop"]
+    },
+    "weather": {
+      "command": "uv",
+      "args": ["run", "weather.py"],
+      "env": {"API_KEY": "wk-12345678", "DEBUG": null}
+    }
+  }
+}
+"""
+
+CLAUDE_CODE = """
+{
+  "mcpServers": {
+    "api": {
+      "type": "http",
+      "url": "${API_BASE:-https://api.example.com}/mcp",
+      "headers": {"Authorization": "Bearer ${API_TOKEN}"}
+    },
+    "db": {"type": "stdio", "command": "db-server", "args": ["--dsn", "${DB_DSN}"], "env": {}},
+    "old": {"type": "sse", "url": "https://old.example.com/sse"}
+  }
+}
+"""
+
+VS_CODE = """
+{
+  // Servers of this workspace
+  "inputs": [
+    {"type": "promptString", "id": "search-key", "description": "Key", "password": true},
+    {"type": "pickString", "id": "region", "options": ["eu", "us"], "default": "eu"},
+  ],
+  "servers": {
+    "search": {
+      "type": "stdio",
+      "command": "npx",
+      "args": ["-y", "search-server", "--region=${input:region}", /* where */ "${workspaceFolder}/data"],
+      "env": {"KEY": "${input:search-key}", "HOME_OF": "${userHome}", "URL": "http://x//y"},
+      "envFile": "${workspaceFolder}/.env",
+      "dev": {"watch": "src/**/*.ts", "debug": {"type": "node"}},
+      "sandboxEnabled": true,
+      "sandbox": {"filesystem": {}},
+    },
+    "remote": {"type": "http", "url": "https://api.githubcopilot.com/mcp/"},
+  },
+}
+"""
+
+CURSOR = """
+{
+  "mcpServers": {
+    "local": {
+      "command": "python",
+      "args": ["${workspaceFolder}/server.py"],
+      "env": {"TOKEN": "${env:CURSOR_TOKEN}"},
+      "autoApprove": ["search"],
+      "disabled": false
+    },
+    "remote": {
+      "url": "https://mcp.example.com/mcp",
+      "headers": {"X-Key": "${env:CURSOR_TOKEN}"},
+      "auth": {"CLIENT_ID": "a", "CLIENT_SECRET": "b", "scopes": ["read"]}
+    }
+  }
+}
+"""
+
+
+def by_name(servers: tuple[ServerConfig, ...]) -> dict[str, ServerConfig]:
+    return {server.name: server for server in servers}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def one(entry: dict[str, Any], **around: Any) -> ServerConfig:
+    (server,) = load_mcp_config({"mcpServers": {"srv": entry}, **around})
+    return server
+
+
+def test_the_file_of_claude_desktop_loads_as_it_is(tmp_path: Path) -> None:
+    """[MCP-01] A file of Claude Desktop."""
+    servers = by_name(
+        load_mcp_config(write(tmp_path, "claude_desktop_config.json", "\ufeff" + CLAUDE_DESKTOP))
+    )
+    assert list(servers) == ["filesystem", "weather"]
+    assert servers["filesystem"].command[:2] == ("npx", "-y")
+    assert dict(servers["weather"].env) == {"API_KEY": "wk-12345678"}
+    assert "wk-12345678" in servers["weather"].secrets
+
+
+def test_the_file_of_claude_code_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-01] A file of Claude Code, with defaults; an SSE server keeps the others usable."""
+    monkeypatch.setenv("API_TOKEN", "token-123456")
+    monkeypatch.setenv("DB_DSN", "postgres://u:p@h/d")
+    monkeypatch.delenv("API_BASE", raising=False)
+    servers = by_name(load_mcp_config(str(write(tmp_path, ".mcp.json", CLAUDE_CODE))))
+    assert servers["api"].url == "https://api.example.com/mcp"
+    assert dict(servers["api"].headers) == {"Authorization": "Bearer token-123456"}
+    assert servers["db"].command == ("db-server", "--dsn", "postgres://u:p@h/d")
+    assert servers["db"].secret_names == ("DB_DSN",)
+    assert "streamable HTTP" in str(servers["old"].problem)
+
+
+def test_the_file_of_vs_code_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-01] A file of VS Code: comments, trailing commas, inputs from the environment, env file."""
+    monkeypatch.setenv("SEARCH_KEY", "key-from-env")
+    write(tmp_path, ".env", '# comment\nexport FROM_FILE="file value"\nKEY=overridden\n\n')
+    servers = by_name(load_mcp_config(write(tmp_path, ".vscode/mcp.json", VS_CODE)))
+    search = servers["search"]
+    assert search.command == ("npx", "-y", "search-server", "--region=eu", f"{tmp_path}/data")
+    assert dict(search.env) == {
+        "KEY": "key-from-env",
+        "HOME_OF": str(Path.home()),
+        "URL": "http://x//y",
+        "FROM_FILE": "file value",
+    }
+    assert {"key-from-env", "file value"} <= set(search.secrets)
+    assert search.secret_names == ("SEARCH_KEY",)
+    assert servers["remote"].url == "https://api.githubcopilot.com/mcp/"
+
+
+def test_the_file_of_cursor_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-01] A file of Cursor; keys that other hosts use are passed over without a word."""
+    monkeypatch.setenv("CURSOR_TOKEN", "cursor-123456")
+    servers = by_name(load_mcp_config(write(tmp_path, ".cursor/mcp.json", CURSOR)))
+    assert servers["local"].command == ("python", f"{tmp_path}/server.py")
+    assert dict(servers["remote"].headers) == {"X-Key": "cursor-123456"}
+    assert all(server.enabled for server in servers.values())
+
+
+def test_a_toml_file_and_a_mapping_mean_the_same(tmp_path: Path) -> None:
+    """[MCP-01] The same servers from TOML, JSON and a mapping."""
+    toml = """
+[mcpServers.files]
+command = ["npx", "files"]
+cwd = "/tmp"
+timeout = 5000
+tools = ["read_*"]
+[mcpServers.files.env]
+A = "1"
+[mcpServers.web]
+url = "https://example.com/mcp"
+enabled = false
+"""
+    mapping = {
+        "mcpServers": {
+            "files": {
+                "command": ["npx", "files"],
+                "cwd": "/tmp",
+                "timeout": 5000,
+                "tools": ["read_*"],
+                "env": {"A": "1"},
+            },
+            "web": {"url": "https://example.com/mcp", "enabled": False},
+        }
+    }
+    from_toml = load_mcp_config(write(tmp_path, "mcp.toml", toml))
+    assert from_toml == load_mcp_config(mapping)
+    assert from_toml == load_mcp_config(write(tmp_path, "mcp.json", json.dumps(mapping)))
+    assert (from_toml[0].timeout, from_toml[0].cwd) == (5.0, "/tmp")
+    assert not from_toml[1].enabled
+
+
+@pytest.mark.parametrize("wrapper", ["mcpServers", "servers", "mcp", None, "settings"])
+def test_servers_stand_under_any_of_the_wrappers_or_bare(wrapper: str | None) -> None:
+    """[MCP-01] `mcpServers`, `servers`, `mcp`, or the document itself without its other tables."""
+    inner = {"a": {"command": "x"}, "b": {"url": "http://h/mcp"}}
+    document: dict[str, Any] = {wrapper: inner} if wrapper else dict(inner)
+    if wrapper == "settings":
+        document = {"mcp": {"inputs": [], "servers": inner}}
+    document |= {"agents": {"x": {"tools": []}}, "builtins": {"bash": False}, "model": "m", "skills": ["s"]}
+    assert [s.name for s in load_mcp_config(document)] == ["a", "b"]
+
+
+def test_a_bare_server_may_be_called_like_a_wrapper() -> None:
+    """[MCP-01] In a bare document a server may have the name of a wrapper."""
+    assert [s.name for s in load_mcp_config({"mcp": {"command": "x"}, "b": {"command": "y"}})] == ["mcp", "b"]
+
+
+def test_spellings_of_other_hosts_are_understood() -> None:
+    """[MCP-01] `type` local and remote, `environment`, a list as command, a disabled server."""
+    local = one(
+        {"type": "local", "command": ["bun", "x", "srv"], "environment": {"A": "b", "N": 1, "T": True}}
+    )
+    assert (local.command, dict(local.env)) == (("bun", "x", "srv"), {"A": "b", "N": "1", "T": "true"})
+    assert one({"type": "remote", "url": "https://h/mcp"}).url == "https://h/mcp"
+    assert one({"type": "streamable-http", "url": "https://h/mcp"}).url == "https://h/mcp"
+    assert one({"command": "x", "args": ["a"], "disabled": True}).enabled is False
+    assert one({"command": "x"}).timeout == 30.0
+
+
+def test_variables_are_filled_in_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-02] `${NAME}`, `${env:NAME}` and `${NAME:-default}` in command, args, env, headers, url
+    and cwd; what is no variable stays as it is."""
+    monkeypatch.setenv("TNX_A", "alpha-1")
+    monkeypatch.setenv("TNX_EMPTY", "")
+    monkeypatch.delenv("TNX_NONE", raising=False)
+    server = one(
+        {
+            "command": "${TNX_A}/bin",
+            "args": [
+                "${env:TNX_A}",
+                "${TNX_NONE:-d-1}",
+                "${TNX_EMPTY:-d-2}",
+                "x${TNX_EMPTY}y",
+                "$TNX_A ${1} {TNX_A}",
+            ],
+            "cwd": "/${TNX_A}",
+        }
+    )
+    assert server.command == ("alpha-1/bin", "alpha-1", "d-1", "d-2", "xy", "$TNX_A ${1} {TNX_A}")
+    assert server.cwd == "/alpha-1"
+    assert server.secrets == ("alpha-1",)
+    assert one({"url": "https://${TNX_A}.example/${TNX_NONE:-}mcp"}).url == "https://alpha-1.example/mcp"
+
+
+def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-02] An unset variable is a `ConfigError` with its name, the server and the key; those of
+    disabled servers may be unset."""
+    monkeypatch.delenv("TNX_NONE", raising=False)
+    with pytest.raises(ConfigError, match=r"server 'srv': 'headers\.X' needs .* 'TNX_NONE'"):
+        one({"url": "https://h/mcp", "headers": {"X": "${TNX_NONE}"}})
+    with pytest.raises(ConfigError, match="'A_KEY'"):
+        one({"command": "x", "args": ["${input:a-key}"]}, inputs=[{"id": "a-key", "type": "promptString"}])
+    assert not one({"url": "https://h/${TNX_NONE}", "disabled": True}).enabled
+
+
+def test_harmless_variables_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-04] Values such as the home folder are not masked; values from the environment and
+    under telling names are, with and without their scheme."""
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("TNX_A", "alpha-123")
+    server = one({"command": "x", "args": ["${HOME}/x"], "env": {"MODE": "testing-mode", "P": "${TNX_A}"}})
+    assert server.secrets == ("alpha-123",)
+    web = one(
+        {
+            "url": "https://u:pa55word@h/mcp?api_key=k-1234567&q=term",
+            "headers": {"Authorization": "Bearer tok-9"},
+        }
+    )
+    assert {"pa55word", "k-1234567", "tok-9", "Bearer tok-9"} <= set(web.secrets)
+    assert "term" not in web.secrets
+
+
+def test_a_configuration_shows_no_secret() -> None:
+    """[MCP-04] `repr` of a server shows no argument, value, header, or more of a URL than its host."""
+    server = one({"command": "x", "args": ["--key", "sk-1"], "env": {"K": "sk-2"}, "cwd": "/sk-3"})
+    web = one({"url": "https://sk-4@h.example/sk-5?k=sk-6", "headers": {"X": "sk-7"}})
+    assert "sk-" not in repr(server) + repr(web) + str(server) + web.address
+    assert web.address == "https://h.example"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({}, "'command' is missing"),
+        ({"type": "http"}, "'url' is missing"),
+        ({"type": "stdio", "url": "https://h"}, "'command' is missing"),
+        ({"command": "x", "url": "https://h"}, "both 'command' and 'url'"),
+        ({"type": "websocket", "url": "ws://h"}, "type 'websocket'"),
+        ({"url": "ftp://h/x"}, "'url' must begin with http"),
+        ({"url": "/mcp"}, "'url' must begin with http"),
+        ({"url": 5}, "'url' must be a string, not int"),
+        ({"command": ""}, "'command' is empty"),
+        ({"command": []}, "'command' is empty"),
+        ({"command": 5}, "'command' must be a list of strings"),
+        ({"command": "x", "args": "--verbose"}, "'args' must be a list of strings, not a string"),
+        ({"command": "x", "args": [1]}, "'args' must be a list of strings, not int"),
+        ({"command": "x", "env": ["A=1"]}, "'env' must be an object of strings, not a list"),
+        ({"command": "x", "env": {"A": {"b": 1}}}, "'env' must be an object of strings"),
+        ({"command": "x", "cwd": 5}, "'cwd' must be a string"),
+        ({"command": "x", "timeout": "30s"}, "'timeout' must be a number of milliseconds"),
+        ({"command": "x", "timeout": True}, "'timeout' must be a number of milliseconds"),
+        ({"command": "x", "timeout": 0}, "timeout 0 must be more than 0"),
+        ({"command": "x", "disabled": "yes"}, "'disabled' must be true or false, not a string"),
+        (
+            {"command": "x", "protocol": "sse"},
+            "protocol 'sse'; allowed are 'auto', 'handshake' and 'stateless'",
+        ),
+        ({"command": "x", "tools": "all"}, "server 'srv', tools: 'all'"),
+        ({"command": "x", "tools": {"a": "yes"}}, "server 'srv', tools: 'a'"),
+        ({"comand": "x"}, "unknown key 'comand'; did you mean 'command'"),
+        ({"command": "x", "envs": {}}, "unknown key 'envs'; did you mean 'env'"),
+        ({"url": "https://h", "header": {}}, "unknown key 'header'; did you mean 'headers'"),
+        ({"command": "x", "envFile": "/no/such/file"}, "envFile '/no/such/file' cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_named(entry: dict[str, Any], message: str) -> None:
+    """[MCP-03] A wrong shape is a `ConfigError` that names the server, the key and what is allowed."""
+    with pytest.raises(ConfigError) as caught:
+        one(entry)
+    assert "server 'srv'" in str(caught.value) and message in str(caught.value)
+
+
+def test_a_wrong_value_is_not_shown() -> None:
+    """[MCP-04] A complaint about a value does not show it: it may be a secret."""
+    with pytest.raises(ConfigError) as caught:
+        one({"url": "https://h", "headers": "Bearer sk-secret-1"})
+    assert "sk-secret-1" not in str(caught.value)
+
+
+def test_unknown_keys_that_are_no_typo_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    """[MCP-03] A key that nobody knows is passed over with a warning; those of other hosts silently."""
+    with caplog.at_level(logging.WARNING, "toolnexus.mcp"):
+        one({"command": "x", "description": "d", "alwaysAllow": [], "gallery": True})
+        assert caplog.text == ""
+        one({"command": "x", "frobnicate": 1})
+    assert "server 'srv': key 'frobnicate' is not known here" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "does not parse: .*line 1"),
+        ("a.json", "[]", "must hold an object, not list"),
+        ("a.toml", "a = ", "does not parse"),
+        ("a.json", '{"mcpServers": []}', "the servers must be an object of name to server, not a list"),
+        ("a.json", '{"mcpServers": {"x": "y"}}', "server 'x' must be an object with a command or a url"),
+        ("a.json", '{"mcpServers": {"": {"command": "y"}}}', "'' is no name of a server"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    """[MCP-03] A file that does not parse or holds no servers is a `ConfigError` with its path."""
+    path = write(tmp_path, name, text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_mcp_config(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """[MCP-03] A file that is not there is a `ConfigError` with its path."""
+    with pytest.raises(ConfigError, match=r"nope\.json.* cannot be read"):
+        load_mcp_config(tmp_path / "nope.json")
+
+
+def test_the_position_in_a_commented_file_is_right(tmp_path: Path) -> None:
+    """[MCP-03] Comments do not move the position that a parse error names."""
+    path = write(tmp_path, "a.json", '{\n// one\n/* two\n three */\n"a": nope}')
+    with pytest.raises(ConfigError, match="line 5 column 6"):
+        load_mcp_config(path)

@@ -1,0 +1,382 @@
+"""An MCP server for tests that misbehaves on request; standard library only.
+
+Over stdio, or with `--http` over streamable HTTP (prints `PORT <n>` first). See the flags below and
+the methods called `tool_…`.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+Json = dict[str, Any]
+
+flags = argparse.ArgumentParser()
+flags.add_argument("--banner", action="store_true", help="print words on stdout first")
+flags.add_argument("--stderr-kb", type=int, default=0, help="write that much to stderr first")
+flags.add_argument("--exit", type=int, help="say why on stderr and exit with this status at once")
+flags.add_argument("--hang", action="store_true", help="read everything, answer nothing")
+flags.add_argument("--deaf", action="store_true", help="survive end of file and SIGTERM")
+flags.add_argument("--child", action="store_true", help="start a child that is just as deaf")
+flags.add_argument("--brief", action="store_true", help="exit shortly after the first listing")
+flags.add_argument("--pages", type=int, default=1, help="spread the tools over that many pages")
+flags.add_argument("--same-cursor", action="store_true", help="give the same cursor for ever")
+flags.add_argument("--many", type=int, default=0, help="offer that many tools more")
+flags.add_argument("--names", default="[]", help="JSON list of more tool names")
+flags.add_argument("--odd", action="store_true", help="offer tools with odd definitions, too")
+flags.add_argument("--early-change", action="store_true", help="tell of changes before anybody asked")
+flags.add_argument("--era", default="handshake", choices=("handshake", "stateless"))
+flags.add_argument("--silent", action="store_true", help="ignore unknown methods")
+flags.add_argument("--slow-start", type=float, default=0.0)
+flags.add_argument("--http", type=int, help="serve HTTP on that port; 0: any")
+flags.add_argument("--token", help="HTTP: ask for this bearer token")
+flags.add_argument("--log", help="append every message received to this file")
+options = flags.parse_args()
+
+STATELESS = "2026-07-28"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+FAULT = {"code": -32601, "message": "no such method"}
+
+
+def log(entry: object) -> None:
+    if options.log:
+        with open(options.log, "a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def text(*lines: str) -> Json:
+    return {"content": [{"type": "text", "text": line} for line in lines]}
+
+
+def part(message: Json, key: str) -> Json:
+    return message.get(key) or {}
+
+
+class Server:
+    """What the server knows and does, whatever the transport is. `tell` sends a notification."""
+
+    def __init__(self) -> None:
+        self.extra: list[str] = json.loads(options.names) + [f"tool{n:03}" for n in range(options.many)]
+        self.changed = False
+        self.cancelled: list[object] = []
+        self.asked: dict[Any, tuple[threading.Event, Json]] = {}
+        self.tell: Callable[[Json], None] = lambda message: None
+
+    def tools(self) -> list[Json]:
+        names = [name.removeprefix("tool_") for name in dir(self) if name.startswith("tool_")]
+        if self.changed:
+            names = [*(n for n in names if n != "echo"), "fresh"]
+        listed = [
+            {"name": n, "description": f"{n}.", "inputSchema": {"type": "object"}} for n in names + self.extra
+        ]
+        return listed + ODD if options.odd else listed
+
+    def answer(self, message: Json) -> Json | None:
+        """The result; None: an unknown method."""
+        method, params = message["method"], part(message, "params")
+        if method == "initialize" and options.era == "handshake":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "rough", "version": "1"},
+                "instructions": "Handle with care.",
+            }
+        if method == "server/discover" and options.era == "stateless":
+            return self.stateless({"supportedVersions": [STATELESS], "capabilities": {"tools": {}}})
+        if method == "ping":
+            return {}
+        if method == "tools/list":
+            return self.page(params.get("cursor"))
+        if method == "tools/call":
+            name = params["name"]
+            handler = getattr(self, f"tool_{name}", None)
+            log({"executed": name})
+            result = handler(part(params, "arguments"), params) if handler else text(f"{name} ran")
+            return self.stateless(result)
+        return None
+
+    def stateless(self, result: Json) -> Json:
+        if options.era != "stateless" or "error" in result:
+            return result
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}
+
+    def page(self, cursor: str | None) -> Json:
+        tools, at = self.tools(), int(cursor or 0)
+        if options.same_cursor:
+            return {"tools": tools, "nextCursor": "7"}
+        size = -(-len(tools) // options.pages)
+        result: Json = {"tools": tools[at * size : (at + 1) * size]}
+        if at + 1 < options.pages:
+            result["nextCursor"] = str(at + 1)
+        return self.stateless(result)
+
+    # ---- tools
+
+    def tool_echo(self, arguments: Json, params: Json) -> Json:
+        return text(str(arguments.get("s", "")))
+
+    def tool_env(self, arguments: Json, params: Json) -> Json:
+        return text(json.dumps(dict(os.environ)))
+
+    def tool_pid(self, arguments: Json, params: Json) -> Json:
+        return text(str(os.getpid()))
+
+    def tool_sleep(self, arguments: Json, params: Json) -> Json:
+        time.sleep(arguments["seconds"])
+        return text("slept")
+
+    def tool_never(self, arguments: Json, params: Json) -> Json:
+        threading.Event().wait()
+        return {}
+
+    def tool_cancelled(self, arguments: Json, params: Json) -> Json:
+        return text(json.dumps(self.cancelled))
+
+    def tool_die(self, arguments: Json, params: Json) -> Json:
+        print("my last words", file=sys.stderr, flush=True)
+        os._exit(arguments.get("status", 3))
+
+    def tool_stop(self, arguments: Json, params: Json) -> Json:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return text("went on")
+
+    def tool_steps(self, arguments: Json, params: Json) -> Json:
+        """Report progress `count` times, every `pause` seconds."""
+        token = part(params, "_meta").get("progressToken")
+        for step in range(arguments["count"]):
+            time.sleep(arguments["pause"])
+            body = {
+                "progressToken": token,
+                "progress": step + 1,
+                "total": arguments["count"],
+                "message": "step",
+            }
+            self.tell({"method": "notifications/progress", "params": body})
+        return text("done")
+
+    def tool_mixed(self, arguments: Json, params: Json) -> Json:
+        link = {"type": "resource_link", "uri": "file:///r/q3.csv", "name": "q3.csv", "mimeType": "text/csv"}
+        note = {
+            "type": "resource",
+            "resource": {"uri": "memo://1", "mimeType": "text/plain", "text": "a note"},
+        }
+        blob = {
+            "type": "resource",
+            "resource": {"uri": "memo://a/b.pdf", "mimeType": "application/pdf", "blob": "QQ=="},
+        }
+        picture = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+        sound = {"type": "audio", "data": "QUI=", "mimeType": "audio/wav"}
+        return {"content": [{"type": "text", "text": "first"}, picture, link, sound, note, blob]}
+
+    def tool_result(self, arguments: Json, params: Json) -> Json:
+        """Whatever the arguments are, as the result."""
+        return arguments
+
+    def tool_large(self, arguments: Json, params: Json) -> Json:
+        return text("x" * arguments["size"])
+
+    def tool_change(self, arguments: Json, params: Json) -> Json:
+        self.changed = True
+        for _ in range(5):
+            self.tell({"method": "notifications/tools/list_changed"})
+        return text("changed")
+
+    def tool_ask(self, arguments: Json, params: Json) -> Json:
+        """Ask for a city with an elicitation."""
+        form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        ask = {"message": "Which city?", "requestedSchema": form}
+        if "url" in arguments:
+            ask = {"mode": "url", "message": "Log in", "url": arguments["url"], "elicitationId": "e1"}
+        if options.era == "stateless":
+            if not (given := params.get("inputResponses")):
+                request = {"method": "elicitation/create", "params": {"mode": "form", **ask}}
+                return {"resultType": "input_required", "inputRequests": {"q": request}, "requestState": "s"}
+            return text(json.dumps(given["q"]))
+        key = uuid.uuid4().hex
+        self.asked[key] = (threading.Event(), {})
+        self.tell({"id": key, "method": "elicitation/create", "params": ask})
+        self.asked[key][0].wait()
+        return text(json.dumps(self.asked.pop(key)[1]))
+
+    # ---- what comes without an answer
+
+    def note(self, message: Json) -> None:
+        if message.get("method") == "notifications/cancelled":
+            self.cancelled.append(message["params"]["requestId"])
+        elif message.get("id") in self.asked:
+            event, result = self.asked[message["id"]]
+            result.update(message.get("result") or {"error": message.get("error")})
+            event.set()
+
+
+ODD: list[Json] = [
+    {"name": "bare"},
+    {"name": "typeless", "inputSchema": {"properties": {"a": {"type": "string"}}}},
+    {"name": "hinted", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "yes"}, "icons": 5},
+    {"name": "scalar", "inputSchema": {"type": "string"}},
+    {
+        "name": "described",
+        "inputSchema": {"type": "object"},
+        "description": 5,
+        "outputSchema": {"type": "array"},
+    },
+    {"name": "background", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
+    {"name": "bare"},
+    {"description": "no name"},
+]
+
+
+def reply(server: Server, message: Json) -> Json | None:
+    result = server.answer(message)
+    head = {"jsonrpc": "2.0", "id": message["id"]}
+    if result is None:
+        return None if options.silent else {**head, "error": FAULT}
+    return {**head, **({"error": result["error"]} if "error" in result else {"result": result})}
+
+
+def stdio(server: Server) -> None:
+    lock = threading.Lock()
+
+    def put(message: Json | str) -> None:
+        line = message if isinstance(message, str) else json.dumps(message)
+        with lock:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def serve(message: Json) -> None:
+        answer = reply(server, message)
+        if answer is not None and message["id"] not in server.cancelled:
+            put(answer)
+
+    server.tell = lambda message: put({"jsonrpc": "2.0", **message})
+    if options.banner:
+        put("Welcome!\n{not json\n[1, 2]")
+    sys.stderr.write(("e" * 1023 + "\n") * options.stderr_kb)
+    sys.stderr.flush()
+    for line in sys.stdin:
+        message = json.loads(line)
+        log(message)
+        if options.hang:
+            continue
+        if "method" not in message or "id" not in message:
+            server.note(message)
+        elif message["method"] == "tools/call":
+            threading.Thread(target=serve, args=(message,), daemon=True).start()
+        else:
+            if options.early_change and message["method"] == "initialize":
+                server.tell({"method": "notifications/tools/list_changed"})
+            serve(message)
+            if options.brief and message["method"] == "tools/list":
+                threading.Timer(0.05, os._exit, [6]).start()
+    while options.deaf:
+        time.sleep(60)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Streamable HTTP with sessions (handshake era) or without (stateless era); answers are JSON."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server_side = Server()
+    sessions: ClassVar[set[str]] = set()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def out(self, status: int, body: object = None, **headers: str) -> None:
+        data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "text/plain" if isinstance(body, str) else "application/json")
+        self.send_header("content-length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        self.out(405)
+
+    def do_DELETE(self) -> None:
+        log({"deleted": self.headers["mcp-session-id"]})
+        self.out(200)
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        session = self.headers["mcp-session-id"]
+        log({"session": session, "authorization": self.headers["authorization"], **message})
+        method = message.get("method")
+        if options.token and self.headers["authorization"] != f"Bearer {options.token}":
+            return self.out(401, f"who are you? you said {self.headers['authorization']}")
+        if options.era == "handshake":
+            if method == "initialize":
+                session = uuid.uuid4().hex
+                self.sessions.add(session)
+                return self.out(200, reply(self.server_side, message), mcp_session_id=session)
+            if session is None:
+                return self.out(
+                    400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no session"}}
+                )
+            if session not in self.sessions:
+                return self.out(
+                    404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "unknown"}}
+                )
+        if method is None or "id" not in message:
+            self.server_side.note(message)
+            return self.out(202)
+        name = part(message, "params").get("name")
+        arguments = part(part(message, "params"), "arguments")
+        if name == "forget":
+            self.sessions.clear()
+        if name == "status":
+            return self.out(arguments["code"], arguments["body"])
+        if name == "redirect":
+            return self.out(307, None, location=arguments["to"])
+        if name == "cut":
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"jsonrpc"')
+            self.close_connection = True
+            return None
+        return self.out(200, reply(self.server_side, message))
+
+
+class Threads(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+def main() -> None:
+    if options.exit is not None:
+        print("I will not start", file=sys.stderr, flush=True)
+        sys.exit(options.exit)
+    if options.deaf:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if options.child:
+        deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+        child = subprocess.Popen([sys.executable, "-c", deaf], stdin=subprocess.DEVNULL)
+        log({"child": child.pid})
+    log({"pid": os.getpid()})
+    time.sleep(options.slow_start)
+    server = Server()
+    if options.http is None:
+        stdio(server)
+        return
+    Handler.server_side = server
+    server.extra += ["forget", "status", "redirect", "cut"]
+    http = Threads(("127.0.0.1", options.http), Handler)
+    print("PORT", http.server_address[1], flush=True)
+    http.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

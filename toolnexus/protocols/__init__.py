@@ -1,0 +1,1 @@
+"""Foreign protocols: the wire types of third parties stop in here."""

@@ -1,0 +1,1 @@
+"""Model Context Protocol, client side: one owner task per server, whatever the server does."""

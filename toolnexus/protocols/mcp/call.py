@@ -1,0 +1,88 @@
+"""One call of a tool, and the time it may take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolnexus.core.suspension import Answer, Request
+
+CAP = 10
+"""How many timeouts a call may last when it keeps reporting progress."""
+
+Ask = Callable[[Request], Awaitable[Answer | None]]
+"""Puts a question of the server to whoever answers for the run; None: nobody is there."""
+
+OnProgress = Callable[[float, float | None, str | None], None]
+
+
+class Clock:
+    """An async context manager: `TimeoutError` after `timeout` seconds without progress.
+
+    However much progress there is, `CAP` timeouts are the end. It stands still while a human is
+    asked.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._limit = self._loop.time() + timeout * CAP
+        self._timer = asyncio.timeout(timeout)
+        self._holds = 0
+        self._left = 0.0
+        self._done = False
+
+    async def __aenter__(self) -> Clock:
+        await self._timer.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        self._done = True
+        return await self._timer.__aexit__(*error)
+
+    def progress(self) -> None:
+        """There was a sign of life: the timeout begins anew."""
+        if not self._holds:
+            self._set(min(self._loop.time() + self.timeout, self._limit))
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """The clock does not run inside."""
+        begin = self._loop.time()
+        if not self._holds:
+            self._left = (self._timer.when() or begin) - begin
+            self._set(None)
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            if not self._holds:
+                now = self._loop.time()
+                self._limit += now - begin
+                self._set(min(now + self._left, self._limit))
+
+    def _set(self, when: float | None) -> None:
+        if not self._done and not self._timer.expired():
+            self._timer.reschedule(when)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Call:
+    """What the owner of a server needs to know of one call."""
+
+    tool: str
+    arguments: dict[str, Any]
+    clock: Clock
+    ask: Ask
+    on_progress: OnProgress
+    questions: set[asyncio.Task[Answer | None]] = field(default_factory=set[Any])
+    """Open questions; they end with the call."""
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """The server reports how far it is."""
+        self.clock.progress()
+        self.on_progress(progress, total, message)

@@ -1,0 +1,119 @@
+"""Results and questions of a server, as our values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import mcp_types as types
+
+from toolnexus.core.messages import MediaPart
+from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.tools import ToolResult
+
+
+def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
+    """`result` with each content part once, in its right form, and never an empty text."""
+    texts: list[str] = []
+    media: list[MediaPart] = []
+    spoken: list[str] = []
+    for block in result.content:
+        match block:
+            case types.TextContent():
+                spoken.append(block.text)
+                texts.append(block.text)
+            case types.ImageContent() | types.AudioContent():
+                media.append(MediaPart(block.mime_type, data=block.data))
+            case types.ResourceLink():
+                kind = f" ({block.mime_type})" if block.mime_type else ""
+                texts.append(f"Resource {block.name}: {block.uri}{kind}")
+            case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+                texts.append(resource.text)
+            case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+                mime_type = resource.mime_type or "application/octet-stream"
+                name = str(resource.uri).rsplit("/", 1)[-1] or None
+                media.append(MediaPart(mime_type, data=resource.blob, name=name))
+            case _:
+                pass
+    if result.structured_content is not None and not _says(spoken, result.structured_content):
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    failed = bool(result.is_error)
+    output = "\n".join([t for t in texts if t]) or _silence(media, failed)
+    return ToolResult(output=output, is_error=failed, metadata={"server": server}, parts=tuple(media))
+
+
+def _says(spoken: list[str], structured: Any) -> bool:
+    """Whether the text tells the structured content already.
+
+    Servers repeat it as JSON; those of the Python SDK also wrap what is no object as
+    `{"result": …}` and write a list as one text per item.
+    """
+    if not spoken:
+        return False
+    parsed = [_parsed(text) for text in spoken]
+    wanted = [structured]
+    if isinstance(structured, dict) and list(cast("dict[str, Any]", structured)) == ["result"]:
+        wanted.append(structured["result"])
+    whole = _parsed("".join(spoken))
+    for value in wanted:
+        if value == whole or value in parsed or value in spoken or (value and value in (parsed, spoken)):
+            return True
+    return False
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return _NOTHING
+
+
+_NOTHING = object()
+
+
+def _silence(media: list[MediaPart], failed: bool) -> str:
+    if media:
+        return f"(attached: {', '.join([part.mime_type for part in media])})"
+    return "The tool failed without saying why." if failed else "The tool returned nothing."
+
+
+def question(params: types.ElicitRequestParams, server: str) -> Request:
+    """What a server wants to know, as a `Request`."""
+    if isinstance(params, types.ElicitRequestURLParams):
+        return Request(kind="authorization", prompt=params.message, url=params.url, data={"server": server})
+    return Request(
+        kind="input", prompt=params.message, data={"schema": params.requested_schema, "server": server}
+    )
+
+
+def elicit_result(request: Request, answer: Answer | None) -> types.ElicitResult:
+    """`answer` in the server's words. Nobody there to answer counts as declined."""
+    if answer is None or (not answer.ok and answer.reason in (None, "declined")):
+        return types.ElicitResult(action="decline")
+    if not answer.ok or answer.id != request.id:
+        return types.ElicitResult(action="cancel")
+    if request.kind == "authorization":
+        return types.ElicitResult(action="accept")
+    content = _content(answer.data, request.data or {})
+    return types.ElicitResult(action="cancel" if content is None else "accept", content=content)
+
+
+def _content(data: Any, details: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The filled form: a mapping as it is, a single value for a form with a single field."""
+    fields = list(cast("Mapping[str, Any]", details.get("schema") or {}).get("properties") or {})
+    if isinstance(data, Mapping):
+        form = {str(k): v for k, v in cast("Mapping[Any, Any]", data).items()}
+    elif data is None and not fields:
+        form = {}
+    elif len(fields) == 1:
+        form = {str(fields[0]): data}
+    else:
+        return None
+    return form if all(_plain(v) for v in form.values()) else None
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(v, str) for v in cast("Iterable[Any]", value))
+    return value is None or isinstance(value, str | int | float | bool)

@@ -1,0 +1,88 @@
+"""Repairs of what servers get wrong, so that one odd tool does not cost the whole listing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, JSONRPCResponse
+
+logger = logging.getLogger("toolnexus.mcp")
+
+
+def mend(message: JSONRPCMessage) -> JSONRPCMessage:
+    """`message`; a listing in it is cut down to what we use, and tools without hope are dropped."""
+    if isinstance(message, JSONRPCResponse):
+        result = message.result
+        if isinstance(tools := result.get("tools"), list):
+            result["tools"] = [good for tool in cast("list[Any]", tools) if (good := _mend(tool))]
+        elif "structuredContent" in result and "content" not in result:
+            result["content"] = []
+    return message
+
+
+def _mend(tool: Any) -> dict[str, Any] | None:
+    given = _mapping(tool)
+    name, description = given.get("name"), given.get("description") or given.get("title")
+    if not isinstance(name, str) or not name:
+        logger.warning("dropped a tool without a name")
+        return None
+    schema = _mapping(given.get("inputSchema"))
+    if schema.setdefault("type", "object") != "object":
+        logger.warning("dropped tool %r: its arguments are %r, not an object", name, schema["type"])
+        return None
+    good: dict[str, Any] = {"name": name, "inputSchema": schema}
+    if isinstance(description, str):
+        good["description"] = description
+    if _mapping(given.get("outputSchema")).get("type") == "object":
+        good["outputSchema"] = given["outputSchema"]
+    if (support := _mapping(given.get("execution")).get("taskSupport")) in ("optional", "required"):
+        good["execution"] = {"taskSupport": support}
+    return good
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+class MendedStream:
+    """The SDK's read stream, with listings mended. `on_end` is called when it ends."""
+
+    def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
+        self._inner = inner
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the sender: in it the SDK runs what a message starts."""
+        return getattr(self._inner, "last_context", None)
+
+    def __aiter__(self) -> MendedStream:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return _mended(await self._inner.__anext__())
+        except StopAsyncIteration:
+            self._on_end()
+            raise
+
+    async def receive(self) -> SessionMessage | Exception:
+        return _mended(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> MendedStream:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.aclose()
+
+
+def _mended(item: SessionMessage | Exception) -> SessionMessage | Exception:
+    if isinstance(item, SessionMessage):
+        item.message = mend(item.message)
+    return item

@@ -1,0 +1,116 @@
+"""Values in MCP configurations: variables filled in, secrets noted."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+from toolnexus.errors import ConfigError
+from toolnexus.protocols.mcp.process import SAFE_NAMES
+
+_VARIABLE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_.-]*)(?::-([^}]*))?\}")
+_SENSITIVE = re.compile(r"key|token|secret|passw|auth|credential|cookie|session", re.I)
+_HARMLESS = frozenset(SAFE_NAMES) | {"PWD"}
+
+
+class Values:
+    """Fills `${…}` in. `inputs` are the questions of a VS Code file: the environment answers them."""
+
+    def __init__(self, workspace: Path, inputs: Sequence[Any]) -> None:
+        self.workspace = workspace
+        self._places = {
+            "workspaceFolder": str(workspace),
+            "workspaceFolderBasename": workspace.name,
+            "userHome": str(Path.home()),
+            "pathSeparator": os.sep,
+        }
+        self._defaults: dict[str, str] = {}
+        for item in inputs:
+            if isinstance(item, Mapping):
+                question = cast("Mapping[str, Any]", item)
+                if isinstance(default := question.get("default"), str):
+                    self._defaults[str(question.get("id"))] = default
+
+    def reader(self, place: str) -> Reader:
+        """One that collects the secrets of one server. `place` is how errors call the server."""
+        return Reader(self, place)
+
+    def find(self, kind: str | None, name: str) -> tuple[str, str | None]:
+        """The environment variable behind a name, and the value that it has without one."""
+        if kind == "input":
+            return re.sub(r"[^A-Za-z0-9]", "_", name).upper(), self._defaults.get(name)
+        return name, self._places.get(name) if kind is None else None
+
+
+class Reader:
+    """Fills in the values of one server and notes in `secrets` what must not be shown."""
+
+    def __init__(self, values: Values, place: str) -> None:
+        self._values = values
+        self._place = place
+        self.secrets: list[str] = []
+        self.names: list[str] = []
+        """The environment variables that secrets came from."""
+
+    def fill(self, text: str, key: str) -> str:
+        """`text` with its variables filled in. Raises `ConfigError` naming one that is not set."""
+
+        def value_of(match: re.Match[str]) -> str:
+            kind, name, default = match.groups()
+            variable, builtin = self._values.find(kind, name)
+            plain = builtin if default is None else default
+            value: str | None = os.environ.get(variable) or plain
+            if value is None and variable not in os.environ:
+                raise ConfigError(
+                    f"{self._place}: {key!r} needs the environment variable {variable!r}, which is not set;"
+                    f" set it, or write ${{{variable}:-default}}"
+                )
+            if value is None or value == plain or variable in _HARMLESS:
+                return value or ""
+            self.secrets.append(value)
+            self.names.append(variable)
+            return value
+
+        return _VARIABLE.sub(value_of, text)
+
+    def fill_table(self, table: Mapping[str, str], key: str) -> dict[str, str]:
+        """Every value filled in; those under a name like `API_KEY` or `Authorization` are secrets."""
+        out: dict[str, str] = {}
+        for name, text in table.items():
+            out[name] = value = self.fill(text, f"{key}.{name}")
+            if _SENSITIVE.search(name):
+                self.note(value)
+        return out
+
+    def fill_url(self, text: str) -> str:
+        """An address filled in; a password and query values like `api_key=` are secrets."""
+        url = self.fill(text, "url")
+        parts = urlsplit(url)
+        if parts.password:
+            self.note(parts.password)
+        for name, value in parse_qsl(parts.query):
+            if _SENSITIVE.search(name):
+                self.note(value)
+        return url
+
+    def note(self, secret: str) -> None:
+        """Keep `secret` out of all texts, also without a scheme such as `Bearer` before it."""
+        self.secrets += [secret, *secret.split(" ")[1:]]
+
+
+def read_env_file(path: Path, place: str) -> dict[str, str]:
+    """The `NAME=value` lines of a file. Raises `ConfigError` when it cannot be read."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{place}: the envFile {str(path)!r} cannot be read: {error}") from error
+    out: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and not name.startswith("#"):
+            out[name.strip()] = value.strip().strip("\"'")
+    return out
