@@ -1,0 +1,180 @@
+"""The command line as a process: with pipes, or at a terminal of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CLI = [sys.executable, "-m", "toolnexus"]
+_OURS = ("OPENAI", "ANTHROPIC", "TOOLNEXUS")
+_CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\r|\n|\x08|([^\x1b\r\n\x08]+)")
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7])m")
+
+
+def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Without keys and models; temporary files go to `folder`, so that processes and litter are found."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "TERM": "xterm-256color", **(more or {})}
+
+
+def cli(
+    folder: Path, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, in `folder`."""
+    return subprocess.run(
+        [*CLI, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder, env),
+        timeout=60,
+        check=False,
+    )
+
+
+def below(pid: int) -> list[int]:
+    """Every process that descends from `pid`."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents[int(entry.name)] = int(fields[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {pid})
+
+
+def mentioning(text: str) -> list[int]:
+    """Every process whose command line has `text`."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether it holds within that time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Terminal:
+    """A command at a terminal of 80 columns; `with` ends it."""
+
+    def __init__(
+        self, folder: Path, command: Sequence[str], env: Mapping[str, str] | None = None, rows: int = 40
+    ) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execve(command[0], list(command), environment(folder, env))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+        self.output = ""
+        self.code: int | None = None
+        self._pending = b""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self._fd)
+
+    def send(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def expect(self, text: str, seconds: float = 20.0, after: int = 0) -> int:
+        """Read until `text` has come beyond position `after`; gives the position behind it."""
+        end = time.monotonic() + seconds
+        while (at := self.output.find(text, after)) < 0:
+            if time.monotonic() > end or not self.read(end - time.monotonic()):
+                raise AssertionError(f"no {text!r} in {self.output[after:]!r}")
+        return at + len(text)
+
+    def wait(self, seconds: float = 20.0) -> int:
+        """Read to the end; gives the exit code."""
+        end = time.monotonic() + seconds
+        while self.read(max(end - time.monotonic(), 0.0)):
+            assert time.monotonic() < end, f"it does not end: {self.output[-500:]!r}"
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines as they stand there now."""
+        return screen(self.output)
+
+    def read(self, seconds: float) -> bool:
+        """Take what comes within that time. False: nothing will come any more."""
+        ready, _, _ = select.select([self._fd], [], [], max(seconds, 0.0))
+        if not ready:
+            return True
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # the other side is closed
+            return False
+        text = (self._pending + data).decode("utf-8", "ignore")
+        self._pending = (self._pending + data)[len(text.encode()) :]
+        if "\x1b[6n" in text:  # it asks where the cursor is
+            self.send("\x1b[1;1R")
+        self.output += text
+        return bool(data)
+
+
+def screen(output: str) -> list[str]:
+    """What a terminal shows after `output`: carriage returns, cursor up and erased lines obeyed."""
+    lines: list[list[str]] = [[]]
+    row = column = 0
+    for code in _CODE.finditer(output):
+        if code[0] == "\r":
+            column = 0
+        elif code[0] == "\x08":
+            column = max(column - 1, 0)
+        elif code[0] == "\n":
+            row += 1
+            lines += [[] for _ in range(row + 1 - len(lines))]
+        elif code[3]:
+            line = lines[row]
+            line += [" "] * (column + len(code[3]) - len(line))
+            line[column : column + len(code[3])] = code[3]
+            column += len(code[3])
+        elif code[2] == "A":
+            row = max(row - int(code[1] or 1), 0)
+        elif code[2] == "K":
+            lines[row] = [] if code[1] == "2" else lines[row][:column]
+    return ["".join(line).rstrip() for line in lines]

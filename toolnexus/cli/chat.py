@@ -1,0 +1,178 @@
+"""`toolnexus chat`: a conversation at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from typing import Any
+
+from toolnexus.cli import loop
+from toolnexus.cli.build import find_model, make_client
+from toolnexus.cli.detect import Found
+from toolnexus.cli.exits import DONE
+from toolnexus.cli.lines import LineReader
+from toolnexus.cli.person import Person
+from toolnexus.cli.run import summary
+from toolnexus.cli.view.base import play
+from toolnexus.cli.view.choose import choose_view
+from toolnexus.cli.view.words import printable
+from toolnexus.client import Client
+from toolnexus.core.result import RunResult
+from toolnexus.errors import ToolnexusError
+
+PROMPT = "> "
+HELP = """/tools  what the model may use      /new   forget this conversation, begin another
+/help   this                        /quit  leave (Ctrl-D, too)
+Ctrl-C stops the answer that is on its way."""
+
+Ask = Callable[[], Awaitable[str | None]]
+"""Gives the next line, or None at the end."""
+
+
+def command(options: Namespace) -> int:
+    """Talk until the person leaves. Gives the exit code."""
+    return loop.run(_chat(options, find_model(options)))
+
+
+async def _chat(options: Namespace, found: Found) -> int:
+    lines = LineReader(sys.stdin)
+    person = Person(lines, sys.stderr)
+    async with make_client(options, found, person) as client:
+        talk = _Talk(options, client, person)
+        _tell(f"{found.spec} ({found.why}); /help for help, Ctrl-D to leave")
+        if options.store is not None:
+            _tell(f"conversation {talk.conversation!r} in {options.store}")
+        next_line = _prompt_toolkit() if lines.is_terminal and sys.stdout.isatty() else None
+        running = asyncio.get_running_loop()
+        if lines.is_terminal:  # one handler from the first prompt to the last: between two would be a gap
+            running.add_signal_handler(signal.SIGINT, talk.interrupt)
+        try:
+            await _converse(talk, next_line or _plain_lines(lines))
+        finally:
+            running.remove_signal_handler(signal.SIGINT)
+    return DONE
+
+
+async def _converse(talk: _Talk, next_line: Ask) -> None:
+    while (line := await next_line()) is not None:
+        if not await talk.take(line.strip()):
+            return
+
+
+class _Talk:
+    """One chat: what a typed line does."""
+
+    def __init__(self, options: Namespace, client: Client, person: Person) -> None:
+        self._options = options
+        self._client = client
+        self._person = person
+        self.conversation: str = options.conversation or f"chat-{secrets.token_hex(4)}"
+        self._asking: asyncio.Task[RunResult] | None = None
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stop the answer on its way; at the prompt, say how to leave."""
+        if self._asking is not None:
+            self._asking.cancel()
+        else:
+            _show(f"\n(Ctrl-D leaves)\n{PROMPT}")
+
+    async def take(self, line: str) -> bool:
+        """Obey a command or ask the model. False: leave."""
+        match line:
+            case "":
+                pass
+            case "/quit" | "/exit":
+                return False
+            case "/help":
+                _tell(HELP)
+            case "/tools":
+                _tell(tools_of(self._client))
+            case "/new":
+                self.conversation = f"chat-{secrets.token_hex(4)}"
+                _tell(f"a new conversation, {self.conversation!r}")
+            case _ if line.startswith("/"):
+                _tell(f"there is no command {line.split()[0]!r}; /help lists them")
+            case _:
+                await self._answer(line)
+        return True
+
+    async def _answer(self, prompt: str) -> None:
+        """Show one answer. Ctrl-C stops it; what was done until then stays in the conversation."""
+        view = choose_view(sys.stderr, plain=self._options.plain, json=False, answer=sys.stdout)
+        self._person.aside = view.aside
+        began = time.monotonic()
+        self._asking = asyncio.create_task(play(self._client, prompt, view, conversation=self.conversation))
+        try:
+            result = await self._asking
+        except ToolnexusError as error:
+            _tell(f"failed: {error}")
+            return
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():  # it is us who are stopped
+                raise
+            _tell("stopped")
+            return
+        finally:
+            self._asking = None
+        if not view.answered:
+            print(printable(result.text, keep="\n\t"))
+        _tell(summary(result, time.monotonic() - began))
+
+
+def tools_of(client: Client) -> str:
+    """What the model may use, one source a line, and servers that are not there."""
+    by_source: dict[str, list[str]] = {}
+    for tool in client.toolkit:
+        by_source.setdefault(tool.origin or tool.source, []).append(tool.name)
+    lines = [f"{source}: {', '.join(names)}" for source, names in sorted(by_source.items())]
+    for server, status in client.mcp_status().items():
+        if status["status"] != "connected":
+            lines.append(f"{server}: {status['status']}, {status['reason']}")
+    return "\n".join(lines) or "no tools"
+
+
+def _plain_lines(lines: LineReader) -> Ask:
+    """Lines as the terminal or a pipe gives them."""
+
+    async def ask() -> str | None:
+        if lines.is_terminal:
+            _show(PROMPT)
+        return await lines.line()
+
+    return ask
+
+
+def _prompt_toolkit() -> Ask | None:
+    """Lines with editing and history, when the package for it is installed."""
+    if find_spec("prompt_toolkit") is None:
+        return None
+    from prompt_toolkit import PromptSession
+
+    session: PromptSession[Any] = PromptSession()
+
+    async def ask() -> str | None:
+        while True:
+            try:
+                return await session.prompt_async(PROMPT, handle_sigint=False)
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                _tell("(Ctrl-D leaves)")
+
+    return ask
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _tell(text: str) -> None:
+    _show(printable(text, keep="\n\t") + "\n")

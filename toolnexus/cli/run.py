@@ -1,0 +1,60 @@
+"""`toolnexus run`: one ask, from the shell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+
+from toolnexus.cli import loop
+from toolnexus.cli.build import find_model, make_client
+from toolnexus.cli.detect import Found
+from toolnexus.cli.exits import OF_STATUS, UsageError
+from toolnexus.cli.lines import LineReader
+from toolnexus.cli.person import Person
+from toolnexus.cli.view.base import play
+from toolnexus.cli.view.choose import choose_view
+from toolnexus.cli.view.words import one_line, plural, printable
+from toolnexus.core.result import RunResult
+
+
+def command(options: Namespace) -> int:
+    """Ask once. The answer goes to stdout, everything else to stderr. Gives the exit code."""
+    if options.conversation is not None and options.store is None:
+        raise UsageError("--conversation needs --store FILE, where the conversation is kept")
+    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    if not prompt.strip():
+        raise UsageError("the prompt is empty; give a text, or - to read it from standard input")
+    return loop.run(_ask(options, find_model(options), prompt))
+
+
+async def _ask(options: Namespace, found: Found, prompt: str) -> int:
+    person = Person(LineReader(sys.stdin), sys.stderr)
+    # a program that reads the events answers questions itself: for it the run ends pending
+    async with make_client(options, found, None if options.json else person) as client:
+        answer = sys.stdout if sys.stdout.isatty() else None
+        view = choose_view(sys.stderr, plain=options.plain, json=options.json, answer=answer)
+        person.aside = view.aside
+        began = time.monotonic()
+        result = await play(client, prompt, view, conversation=options.conversation)
+    if not view.answered:
+        print(printable(result.text, keep="\n\t") if sys.stdout.isatty() else result.text)
+    print(summary(result, time.monotonic() - began), file=sys.stderr)
+    return OF_STATUS[result.status]
+
+
+def summary(result: RunResult, seconds: float) -> str:
+    """How a run ended and what it took, in one line."""
+    calls = result.tool_calls + result.sub_agent_tool_calls
+    words = [result.status, plural(1 + count_below(result), "agent"), plural(calls, "tool call")]
+    words += [plural(result.usage.total_tokens, "token"), f"{seconds:.1f} s"]
+    if result.limits_hit:
+        words[0] += f" ({', '.join(dict.fromkeys(str(hit) for hit in result.limits_hit))})"
+    if result.pending:
+        words[0] += f" ({'; '.join(one_line(request.prompt) for request in result.pending)})"
+    return ", ".join(words)
+
+
+def count_below(result: RunResult) -> int:
+    """How many runs there were below this one."""
+    return sum(1 + count_below(child) for child in result.sub_agents)
