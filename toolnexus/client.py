@@ -7,7 +7,7 @@ import atexit
 import os
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
@@ -26,7 +26,7 @@ from toolnexus.engine.roster import reachable, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import (
     DEPS,
@@ -150,6 +150,8 @@ class Client:
         self._asker: Asker | None = None
         self._conversations = Conversations(self._store)
         self._opening: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._asks: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         self._closed = False
 
     # ---- asking
@@ -240,31 +242,39 @@ class Client:
     # ---- life
 
     async def __aenter__(self) -> Client:
-        await self._open()
+        try:
+            await self._open()
+        except BaseException:  # the block is not entered, so nobody else will close
+            await self.aclose()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __enter__(self) -> Client:
-        self._sync(self._open)
+        try:
+            self._sync(self._open)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     async def aclose(self) -> None:
-        """Close every source and connection, after what is being stored is stored. Idempotent."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._opening is not None and not self._opening.done():
-            await asyncio.wait([self._opening])
-        await self._conversations.settle()
-        await self._sources.aclose()
-        await self._models.aclose()
-        await self._store.aclose()
-        self._release()
+        """Stop the asks in flight, then close every source and connection. Idempotent.
+
+        What they had done is stored first; whoever awaits one gets a `RunError` with its result.
+        Cancelled, it lets its caller go and closes all the same.
+        """
+        if self._closing is None:
+            if self._closed:
+                return
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
 
     def close(self) -> None:
         """`aclose` for a client that was used with `ask_sync`. Idempotent."""
@@ -284,6 +294,46 @@ class Client:
             warnings.warn(f"unclosed {type(self).__name__}: call aclose()", ResourceWarning, stacklevel=2)
             self._release()
 
+    async def _close(self) -> None:
+        async with AsyncExitStack() as stack:  # whatever fails, the rest is closed
+            stack.callback(self._release)
+            stack.push_async_callback(self._store.aclose)
+            stack.push_async_callback(self._models.aclose)
+            stack.push_async_callback(self._sources.aclose)
+            stack.push_async_callback(self._conversations.settle)
+            if self._opening is not None and self._loop is asyncio.get_running_loop():
+                await self._stop(self._opening)
+
+    async def _stop(self, opening: asyncio.Task[None]) -> None:
+        """End what runs on this loop."""
+        opening.cancel()
+        await asyncio.wait([opening])
+        if not opening.cancelled():
+            opening.exception()  # whoever wanted to know has been told
+        ends = list(self._asks.values())
+        for scope in self._asks:
+            scope.reschedule(0)
+        if ends:
+            await asyncio.wait(ends)
+
+    @asynccontextmanager
+    async def _until_closed(self) -> AsyncGenerator[None]:
+        """What runs in here ends when the client is closed."""
+        scope, ended = asyncio.timeout(None), asyncio.get_running_loop().create_future()
+        try:
+            async with scope:
+                self._asks[scope] = ended
+                yield
+        except TimeoutError as stop:
+            if not scope.expired():
+                raise
+            error = RunError("the client was closed while this ran")
+            error.result = getattr(stop.__cause__, "result", None)
+            raise error from None
+        finally:
+            self._asks.pop(scope, None)
+            ended.set_result(None)
+
     def _release(self) -> None:
         self._processes.kill_all()
         self._spill.close()
@@ -299,7 +349,6 @@ class Client:
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
         await self._open()
-        await self._welcome(target)
         run, host = self._new_run(reader), self._host(deps)
 
         async def body(history: Sequence[Message], inbox: list[Message]) -> RunResult:
@@ -314,9 +363,11 @@ class Client:
                 inbox=inbox,
             )
 
-        if conversation is None:
-            return await body((), [])
-        return await self._conversations.ask(conversation, body)
+        async with self._until_closed():
+            await self._welcome(target)
+            if conversation is None:
+                return await body((), [])
+            return await self._conversations.ask(conversation, body)
 
     def _new_run(self, reader: Callable[[Event], None] | None = None) -> Run:
         return Run(
@@ -402,7 +453,12 @@ class Client:
             self._asker = Asker(self._on_request) if self._on_request is not None else None
             self._opening = asyncio.create_task(self._open_sources(reopening))
         assert self._opening is not None
-        await asyncio.shield(self._opening)
+        try:
+            await asyncio.shield(self._opening)
+        except asyncio.CancelledError:
+            if self._opening.cancelled() and not _is_cancelled():
+                raise ConfigError("this client was closed before it was open; make a new one") from None
+            raise
 
     async def _open_sources(self, reopening: bool) -> None:
         if reopening:  # the loop they were opened on is gone
@@ -431,6 +487,12 @@ def _builtin_flags(spec: Any) -> Any:
         if set(flags) == {"tools"} and not isinstance(flags["tools"], bool):
             return flags["tools"]
     return cast("Any", spec)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled the running task."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _at_least(least: int, **values: int) -> None:

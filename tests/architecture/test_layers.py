@@ -26,7 +26,7 @@ LAYERS = {
     "config": 6,
     "serve": 6,
     "cli": 7,
-    "__main__": 7,
+    "__main__": 8,
 }
 SIDEWAYS = {("core", "errors"), ("tools", "protocols"), ("models", "protocols")}
 HEAVY = ("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema")

@@ -373,9 +373,11 @@ class ToolContext:
 
     def emit(self, message: str, **data: Any) -> None:
         """Report progress as a `ToolProgress` event. Costs nothing when nobody reads."""
-        if self.context.run.emit is not None:
-            self.context.run.emit(
-                ToolProgress(path=self.path, call_id=self.call.id, message=message, data=data)
+        run = self.context.run
+        if run.emit is not None:
+            told = {k: run.redact(v) if isinstance(v, str) else v for k, v in data.items()}
+            run.emit(
+                ToolProgress(path=self.path, call_id=self.call.id, message=run.redact(message), data=told)
             )
 
     async def run(self, target: Runnable, input: Any) -> RunResult:

@@ -1,0 +1,1 @@
+"""Our figures beside a hand-written loop: `python -m benchmarks.run`."""
