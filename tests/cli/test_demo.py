@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,23 +56,35 @@ class Play:
         return next(e["status"] for e in self.of("done") if e["path"][-1].partition(".")[0] == agent)
 
     @property
+    def clean(self) -> bool:
+        """Whether no process is left, and no traceback was shown."""
+        return self.left == [] and "Traceback" not in self.out + self.said
+
+    @property
     def report(self) -> Path:
         return next(self.folder.glob("toolnexus-demo-*")) / "REPORT.md"
 
 
+class Plays:
+    """Every kind of demo, played when it is first asked for."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._done: dict[str, Play] = {}
+
+    def __getitem__(self, name: str) -> Play:
+        if name not in self._done:
+            folder = self._folders.mktemp(name)
+            self._done[name] = Play(folder, cli(folder, "demo", "--think", "0.1", *PLAYS[name]))
+        return self._done[name]
+
+
 @pytest.fixture(scope="module")
-def plays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Play]:
-    """Every kind of demo, two at a time."""
-
-    def play(name: str) -> Play:
-        folder = tmp_path_factory.mktemp(name)
-        return Play(folder, cli(folder, "demo", "--think", "0.1", *PLAYS[name]))
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(PLAYS, pool.map(play, PLAYS), strict=True))
+def plays(tmp_path_factory: pytest.TempPathFactory) -> Plays:
+    return Plays(tmp_path_factory)
 
 
-def test_two_children_work_at_once_and_both_find_the_planted_bug(plays: dict[str, Play]) -> None:
+def test_two_children_work_at_once_and_both_find_the_planted_bug(plays: Plays) -> None:
     """[CLI-10] One turn delegates twice, the children overlap in time, the answer joins what both found."""
     play = plays["json"]
     assert play.code == 0
@@ -89,7 +100,7 @@ def test_two_children_work_at_once_and_both_find_the_planted_bug(plays: dict[str
     assert BUG in play.of("done")[-1]["text"]
 
 
-def test_what_is_found_comes_out_of_real_tools(plays: dict[str, Play]) -> None:
+def test_what_is_found_comes_out_of_real_tools(plays: Plays) -> None:
     """[CLI-11] A server process lists and reads, grep searches, the skill is loaded, a file is written."""
     play = plays["json"]
     used = {(e["path"][-1].partition(".")[0], e["name"]) for e in play.of("tool_result") if not e["isError"]}
@@ -112,7 +123,7 @@ def test_what_is_found_comes_out_of_real_tools(plays: dict[str, Play]) -> None:
     assert source[number - 1].strip().replace(">", ">=") in play.report.read_text()
 
 
-def test_json_is_one_event_a_line_and_nothing_else(plays: dict[str, Play]) -> None:
+def test_json_is_one_event_a_line_and_nothing_else(plays: Plays) -> None:
     """[CLI-12] Standard output of `--json` holds events in order, with paths and times; the rest is said
     on standard error."""
     play = plays["json"]
@@ -122,7 +133,7 @@ def test_json_is_one_event_a_line_and_nothing_else(plays: dict[str, Play]) -> No
     assert "toolnexus demo" in play.said
 
 
-def test_the_figures_are_measured(plays: dict[str, Play]) -> None:
+def test_the_figures_are_measured(plays: Plays) -> None:
     """[CLI-13] Agents, times, bytes, characters and tokens at the end are what the events say."""
     play = plays["json"]
     children = [play.span("explore"), play.span("review")]
@@ -144,7 +155,7 @@ def test_the_figures_are_measured(plays: dict[str, Play]) -> None:
     assert f"tokens   {by_agent} (scripted" in play.said
 
 
-def test_the_scripted_model_is_named_at_the_top_and_at_its_tokens(plays: dict[str, Play]) -> None:
+def test_the_scripted_model_is_named_at_the_top_and_at_its_tokens(plays: Plays) -> None:
     """[CLI-14] What is not real is said once at the top and beside the token figures, and nowhere else."""
     lines = [line for line in plays["plain"].out.splitlines() if "script" in line]
     assert len(lines) == 2
@@ -152,10 +163,11 @@ def test_the_scripted_model_is_named_at_the_top_and_at_its_tokens(plays: dict[st
     assert lines[1].startswith("tokens ")
 
 
-def test_plain_lines_tell_each_start_and_end_and_the_tree_shows_the_overlap(plays: dict[str, Play]) -> None:
-    """[CLI-15] Without a terminal: a line for each start and end, then the tree with bars, the answer, the
-    report; no line of the tree is wider than 80 columns, and there are no control codes."""
+def test_plain_lines_tell_each_start_and_end_and_the_tree_shows_the_overlap(plays: Plays) -> None:
+    """[CLI-15] [CLI-16] Without a terminal: a line for each start and end, then the tree with bars, the
+    answer, the report; no line of the tree is wider than 80 columns, and there are no control codes."""
     play = plays["plain"]
+    assert play.clean
     assert play.code == 0
     assert "\x1b" not in play.out
     for wanted in (
@@ -171,16 +183,10 @@ def test_plain_lines_tell_each_start_and_end_and_the_tree_shows_the_overlap(play
     assert f"report   {play.report}" in play.out
 
 
-@pytest.mark.parametrize("name", PLAYS)
-def test_no_process_outlives_the_demo(plays: dict[str, Play], name: str) -> None:
-    """[CLI-16] However it ends, the server and its watchman are gone, and no traceback is shown."""
-    assert plays[name].left == []
-    assert "Traceback" not in plays[name].out + plays[name].said
-
-
-def test_killing_the_server_costs_one_call(plays: dict[str, Play]) -> None:
-    """[CLI-20] `kill-server`: the call in flight fails, the server comes back, all runs end done."""
+def test_killing_the_server_costs_one_call(plays: Plays) -> None:
+    """[CLI-20] [CLI-16] `kill-server`: the call in flight fails, the server comes back, all runs end done."""
     play = plays["kill-server"]
+    assert play.clean
     files = [e for e in play.of("tool_result") if e["name"] == "files_read"]
     assert files[0]["isError"]
     assert "SIGKILL" in files[0]["output"]
@@ -194,9 +200,10 @@ def test_killing_the_server_costs_one_call(plays: dict[str, Play]) -> None:
     assert "held     the runs ended: explore done, review done, main done" in play.said
 
 
-def test_a_hanging_child_is_ended_by_its_budget_and_its_sibling_is_intact(plays: dict[str, Play]) -> None:
-    """[CLI-21] `hang`: the deadline of the one child ends it; the other finds the bug and writes."""
+def test_a_hanging_child_is_ended_by_its_budget_and_its_sibling_is_intact(plays: Plays) -> None:
+    """[CLI-21] [CLI-16] `hang`: the deadline of the one child ends it; the other finds the bug and writes."""
     play = plays["hang"]
+    assert play.clean
     begin, end = play.span("explore")
     assert play.status("explore") == "incomplete"
     assert 2.0 < end - begin < 10.0
@@ -207,9 +214,10 @@ def test_a_hanging_child_is_ended_by_its_budget_and_its_sibling_is_intact(plays:
     assert "limits hit: seconds" in play.said
 
 
-def test_a_denied_write_is_told_and_nothing_is_written(plays: dict[str, Play]) -> None:
-    """[CLI-22] `deny`: the hook's refusal reaches the child, the finding survives, no report appears."""
+def test_a_denied_write_is_told_and_nothing_is_written(plays: Plays) -> None:
+    """[CLI-22] [CLI-16] `deny`: the hook's refusal reaches the child, the finding survives, no file."""
     play = plays["deny"]
+    assert play.clean
     write = next(e for e in play.of("tool_result") if e["name"] == "write")
     assert write["isError"]
     assert not play.report.exists()
@@ -219,16 +227,17 @@ def test_a_denied_write_is_told_and_nothing_is_written(plays: dict[str, Play]) -
     assert "REPORT.md was not written" in play.said
 
 
-def test_a_limit_leaves_an_incomplete_run_that_says_so(plays: dict[str, Play]) -> None:
-    """[CLI-23] `limit`: the second child is refused, the run ends incomplete, the exit code is 3."""
+def test_a_limit_leaves_an_incomplete_run_that_says_so(plays: Plays) -> None:
+    """[CLI-23] [CLI-16] `limit`: the second child is refused, the run ends incomplete, the exit code is 3."""
     play = plays["limit"]
+    assert play.clean
     assert play.code == 3
     assert play.status("main") == "incomplete"
     assert len(play.of("sub_agent_started")) == 1
     assert "limits hit: max_sub_agents 1 of main" in play.said
 
 
-def test_the_saved_program_runs_and_finds_the_same(plays: dict[str, Play], tmp_path: Path) -> None:
+def test_the_saved_program_runs_and_finds_the_same(plays: Plays, tmp_path: Path) -> None:
     """[CLI-24] `--save` writes about twenty lines that run by themselves and give the same answer."""
     play = plays["json"]
     program = play.folder / "saved.py"

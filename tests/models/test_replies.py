@@ -245,6 +245,17 @@ async def test_a_refusal_is_text_and_goes_back_as_a_refusal(case: Case) -> None:
         assert (sent["content"], sent["refusal"]) == (None, "I will not.")
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_only_the_first_of_several_choices_is_read(streamed: bool) -> None:
+    """[WIRE-11] A server that gives more than one choice is read by its first."""
+    part = "delta" if streamed else "message"
+    choices = [{"index": i, part: {"content": f"choice {i}"}, "finish_reason": "stop"} for i in (0, 1)]
+    body = json.dumps({"choices": choices})
+    turn = Turn(sse=[f"data: {body}\n\n"]) if streamed else Turn(body=body)
+    async with bench(Case(OPENAI, "http", streamed), [turn]) as b:
+        assert (await b.ask()).message.text == "choice 0"
+
+
 @every_case
 async def test_without_tools_their_keys_are_left_out(case: Case) -> None:
     """[WIRE-09] A request without tools has neither `tools` nor `tool_choice`."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,6 +19,7 @@ from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelHTTPError
 from toolnexus.models.anthropic import AnthropicModel
 from toolnexus.models.openai import OpenAIModel
+from toolnexus.models.sdk import SdkWire
 from toolnexus.testing import ScriptedEndpoint, Turn
 
 pytestmark = pytest.mark.anyio
@@ -144,25 +143,26 @@ async def test_a_client_is_never_closed_by_us() -> None:
         assert len(endpoint.requests) == 4
 
 
-def test_our_own_client_is_made_again_on_another_loop() -> None:
-    """[WIRE-34] A client that we made is replaced when it is used under a new event loop."""
+def test_a_client_that_we_make_belongs_to_one_loop() -> None:
+    """[WIRE-34] A client made by a function is made again under another event loop, and only then."""
+    server = Server(COMPLETION)
+    made: list[openai.AsyncOpenAI] = []
 
-    async def ask() -> str:
-        return (await model.generate(ASK)).message.text
+    def make() -> openai.AsyncOpenAI:
+        made.append(openai.AsyncOpenAI(api_key=KEY, http_client=server.client()))
+        return made[-1]
 
-    async def ask_and_close() -> str:
-        text = await ask()
-        await model.aclose()
-        return text
+    async def ask_twice() -> None:
+        assert (await model.generate(ASK)).message.text == "hi"
+        assert (await model.generate(ASK)).message.text == "hi"
 
-    with ScriptedEndpoint([Turn(text="ok")] * 2) as endpoint:
-        model = OpenAIModel("m", base_url=endpoint.url, api_key=KEY, wire="sdk", retries=0)
-        with warnings.catch_warnings():
-            # The first loop ends over an open connection, which asyncio reports when it is freed.
-            warnings.simplefilter("ignore", ResourceWarning)
-            assert asyncio.run(ask()) == "ok"
-            assert asyncio.run(ask_and_close()) == "ok"
-            gc.collect()
+    model = OpenAIModel("m", wire=SdkWire("openai", make))
+    asyncio.run(ask_twice())
+    assert len(made) == 1
+    asyncio.run(ask_twice())
+    assert len(made) == 2
+    asyncio.run(model.aclose())
+    assert [client.is_closed() for client in made] == [False, True]
 
 
 async def test_what_a_login_raises_is_a_model_error() -> None:

@@ -13,9 +13,9 @@ from toolnexus.errors import ToolError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, ToolContext
 from toolnexus.runtime.redact import Redactor
+from toolnexus.tools.arguments import check_arguments
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.invoke import failed
-from toolnexus.tools.arguments import check_arguments
 
 MODEL_OVERRIDE: ContextKey[Model] = ContextKey("model override")
 """The model that one `task` call asked for; it holds for that run only."""

@@ -114,8 +114,8 @@ class SdkWire:
         import httpx2
 
         loop = asyncio.get_running_loop()
-        if self._make is not None and (self._client is None or self._loop is not loop):
-            self._adopt(self._make())  # connections belong to a loop
+        if self._make is not None and (self._client is None or self._loop not in (None, loop)):
+            self._adopt(self._make())  # its connections belong to one loop
         self._loop = loop
         client: Any = self._client
         what: dict[str, Any] = {"content": body} if self._takes_bytes else {"body": json.loads(body)}

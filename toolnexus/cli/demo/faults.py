@@ -49,7 +49,8 @@ class Fault:
             return
         if event.result.is_error:
             agent = event.path[-1].partition(".")[0]
-            self._errors.append((f"{event.name} of {agent}", one_line(event.result.output)))
+            said = one_line(event.result.output).removesuffix(" Its text so far:")
+            self._errors.append((f"{event.name} of {agent}", said))
         elif len(event.path) > 1:
             self._good_after += 1
 

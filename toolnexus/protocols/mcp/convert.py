@@ -46,20 +46,17 @@ def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
 def _says(spoken: list[str], structured: Any) -> bool:
     """Whether the text tells the structured content already.
 
-    Servers repeat it as JSON; those of the Python SDK also wrap what is no object as
-    `{"result": …}` and write a list as one text per item.
+    Servers repeat it as JSON, or as the value of a wrapper such as `{"result": …}`; those of the
+    Python SDK write a list as one text per item.
     """
     if not spoken:
         return False
     parsed = [_parsed(text) for text in spoken]
     wanted = [structured]
-    if isinstance(structured, dict) and list(cast("dict[str, Any]", structured)) == ["result"]:
-        wanted.append(structured["result"])
-    whole = _parsed("".join(spoken))
-    for value in wanted:
-        if value == whole or value in parsed or value in spoken or (value and value in (parsed, spoken)):
-            return True
-    return False
+    if isinstance(structured, dict) and len(inner := cast("dict[str, Any]", structured)) == 1:
+        wanted += [value for key, value in inner.items() if key in _WRAPPERS]
+    said = [*parsed, *spoken, "\n".join(spoken), _parsed("".join(spoken)), parsed, spoken]
+    return any(value in said for value in wanted if value != [])
 
 
 def _parsed(text: str) -> Any:
@@ -70,6 +67,7 @@ def _parsed(text: str) -> Any:
 
 
 _NOTHING = object()
+_WRAPPERS = ("result", "content", "text", "output")
 
 
 def _silence(media: list[MediaPart], failed: bool) -> str:
@@ -100,11 +98,11 @@ def elicit_result(request: Request, answer: Answer | None) -> types.ElicitResult
 
 
 def _content(data: Any, details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The filled form: a mapping as it is, a single value for a form with a single field."""
+    """The filled form: a mapping as it is, nothing for nothing, one value for a form of one field."""
     fields = list(cast("Mapping[str, Any]", details.get("schema") or {}).get("properties") or {})
     if isinstance(data, Mapping):
         form = {str(k): v for k, v in cast("Mapping[Any, Any]", data).items()}
-    elif data is None and not fields:
+    elif data is None:
         form = {}
     elif len(fields) == 1:
         form = {str(fields[0]): data}

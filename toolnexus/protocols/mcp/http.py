@@ -119,8 +119,9 @@ async def http_streams(
 
     Headers go to its origin only: the SDK follows no redirect that leads away from it.
     """
+    contained = await asyncio.to_thread(ContainedClient, endpoint, redact)  # certificates take a while
     async with (
-        ContainedClient(endpoint, redact) as client,
+        contained as client,
         streamable_http_client(endpoint.url or "", http_client=client, max_sse_event_size=_MAX_EVENT) as (
             read,
             write,

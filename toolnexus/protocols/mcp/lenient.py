@@ -11,6 +11,8 @@ from mcp_types import JSONRPCMessage, JSONRPCResponse
 
 logger = logging.getLogger("toolnexus.mcp")
 
+_USED = frozenset(("name", "description", "inputSchema"))
+
 
 def mend(message: JSONRPCMessage) -> JSONRPCMessage:
     """`message`; a listing in it is cut down to what we use, and tools without hope are dropped."""
@@ -26,6 +28,9 @@ def mend(message: JSONRPCMessage) -> JSONRPCMessage:
 def _mend(tool: Any) -> dict[str, Any] | None:
     given = _mapping(tool)
     name, description = given.get("name"), given.get("description") or given.get("title")
+    if given.keys() <= _USED and type(name) is str and type(description) is str and name:
+        if _mapping(given.get("inputSchema")).get("type") == "object":
+            return given  # most are like this
     if not isinstance(name, str) or not name:
         logger.warning("dropped a tool without a name")
         return None

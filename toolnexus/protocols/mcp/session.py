@@ -26,6 +26,7 @@ from toolnexus.protocols.mcp.era import negotiate
 from toolnexus.protocols.mcp.faults import Fault, Gone, SessionLost, obituary
 from toolnexus.protocols.mcp.http import http_streams
 from toolnexus.protocols.mcp.inflight import InFlight
+from toolnexus.protocols.mcp.jobs import Jobs
 from toolnexus.protocols.mcp.listing import list_tools, watch_tools
 from toolnexus.protocols.mcp.process import EOF_GRACE, ServerProcess
 from toolnexus.protocols.mcp.stdio import ReadMessages, WriteMessages, sdk_streams
@@ -56,12 +57,13 @@ class Connection:
         self._redact = redact
         self._on_change = on_change
         self._on_end = on_end
+        self._jobs = Jobs(f"mcp session {endpoint.name}")
         self._settled = asyncio.Event()
         self._stop = asyncio.Event()
         self._error: BaseException | None = None
         self._session: ClientSession | None = None
         self._calls = InFlight(endpoint.name)
-        self._holder = asyncio.create_task(self._hold(), name=f"mcp session {endpoint.name}")
+        self._holder = self._jobs.start(self._hold())
         self.ended = False
         """Whether the server has gone, or the session is of no use any more."""
 
@@ -136,7 +138,10 @@ class Connection:
                     client_info=_CLIENT,
                 ) as session,
             ):
-                await negotiate(session, self._endpoint.protocol, self._first, self._endpoint.timeout)
+                opening = negotiate(session, self._endpoint.protocol, self._first, self._endpoint.timeout)
+                await self._jobs.unless(self._stop, opening)
+                if self._stop.is_set():
+                    return
                 self._session = session
                 self._settled.set()
                 async with watch_tools(session, self._on_change):
@@ -242,6 +247,8 @@ class Connection:
     async def _fault(self, error: BaseException | None) -> Fault:
         """What an error means, in words without secrets."""
         match error:
+            case None:
+                return Gone("it was closed")
             case Fault():
                 return error
             case MCPError():
