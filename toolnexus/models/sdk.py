@@ -11,7 +11,7 @@ import importlib
 import inspect
 import json
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, cast
 
 from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelResponseError
@@ -74,15 +74,16 @@ class SdkWire:
             try:
                 kind = response.headers.get("content-type", "")
                 if "event-stream" in kind:
-                    async for event in self._events(response):
-                        yield event
+                    async with aclosing(self._events(response)) as events:
+                        async for event in events:
+                            yield event
                 elif "json" in kind:
                     yield parse_reply(self._host, await response.aread(), self._redact)
                 else:  # a framing of its own, which the SDK knows (Amazon's event stream)
-                    async for item in self._sdk.AsyncStream(
-                        cast_to=object, response=response, client=self._client
-                    ):
-                        yield item
+                    stream = self._sdk.AsyncStream
+                    async with stream(cast_to=object, response=response, client=self._client) as events:
+                        async for event in events:
+                            yield event
             finally:
                 await response.aclose()
 
