@@ -235,7 +235,6 @@ def test_variables_are_filled_in_where_they_stand(monkeypatch: pytest.MonkeyPatc
     )
     assert server.command == ("alpha-1/bin", "alpha-1", "d-1", "d-2", "xy", "$TNX_A ${1} {TNX_A}")
     assert server.cwd == "/alpha-1"
-    assert server.secrets == ("alpha-1",)
     assert one({"url": "https://${TNX_A}.example/${TNX_NONE:-}mcp"}).url == "https://alpha-1.example/mcp"
 
 
@@ -265,6 +264,35 @@ def test_harmless_variables_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> N
     )
     assert {"pa55word", "k-1234567", "tok-9", "Bearer tok-9"} <= set(web.secrets)
     assert "term" not in web.secrets
+
+
+@pytest.mark.parametrize(
+    ("entry", "secret"),
+    [
+        ({"command": "x", "env": {"ANY": "${TNX_VALUE}"}}, True),
+        ({"url": "https://h/mcp", "headers": {"X-Any": "v=${TNX_VALUE}"}}, True),
+        ({"command": "x", "args": ["--key=${TNX_API_KEY}"]}, True),
+        ({"command": "x", "args": ["${TNX_DSN}"]}, True),
+        ({"url": "https://h/${TNX_API_KEY}/mcp"}, True),
+        ({"command": "x", "args": ["--project=${TNX_VALUE}"]}, False),
+        ({"url": "https://${TNX_VALUE}/mcp"}, False),
+        ({"command": "x", "env": {"MAX_TOKENS": "value-1", "MONKEY": "value-1"}}, False),
+        ({"command": "x", "env": {"GITHUB_TOKEN": "value-1"}}, True),
+        ({"command": "x", "env": {"accessToken": "value-1"}}, True),
+        ({"command": "x", "env": {"TOKEN": "123456789"}}, False),
+    ],
+)
+def test_what_counts_as_a_secret(
+    entry: dict[str, Any], secret: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[MCP-04] Variables in `env` and `headers` are secrets, elsewhere by their name or a password in
+    them; values typed into the file by their name. A plain number is none."""
+    monkeypatch.setenv("TNX_VALUE", "value-1")
+    monkeypatch.setenv("TNX_API_KEY", "value-1")
+    monkeypatch.setenv("TNX_DSN", "postgres://user:value-1@host/db")
+    server = one(entry)
+    assert any("value-1" in s or s == "123456789" for s in server.secrets) is secret
+    assert bool(server.secret_names) is (secret and "${" in json.dumps(entry))
 
 
 def test_a_configuration_shows_no_secret() -> None:

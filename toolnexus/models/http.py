@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelResponseError
 from toolnexus.models.keys import check_url
@@ -195,6 +194,8 @@ class HttpWire:
         }
 
     def _proxy(self) -> dict[str, Any]:
+        from urllib.request import getproxies, proxy_bypass  # 10 ms that only a request needs
+
         proxy = getproxies().get(self._base.scheme)
         host = self._base.hostname or ""
         if not proxy or proxy_bypass(host):

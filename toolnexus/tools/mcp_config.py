@@ -196,7 +196,8 @@ def _stdio(entry: Entry, values: Values, found: Reader) -> dict[str, Any]:
     if (env_file := entry.text("envFile")) is not None:
         path = values.workspace / Path(found.fill(env_file, "envFile")).expanduser()
         from_file = read_env_file(path, entry.place)
-        found.secrets += from_file.values()
+        for value in from_file.values():
+            found.note(value)
         env = from_file | env
     return {
         "command": tuple([found.fill(word, "command") for word in words]),

@@ -13,7 +13,12 @@ from toolnexus.errors import ConfigError
 from toolnexus.protocols.mcp.process import SAFE_NAMES
 
 _VARIABLE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_.-]*)(?::-([^}]*))?\}")
-_SENSITIVE = re.compile(r"key|token|secret|passw|auth|credential|cookie|session", re.I)
+_SENSITIVE = re.compile(
+    r"(?:^|[_-])(?:key|token|auth|pass|pat|session)(?:$|[_-])|api_?key|secret|passw|authoriz|credential|cookie",
+    re.I,
+)
+"""Names of things whose values are secrets: `API_KEY`, `Authorization`, but not `MAX_TOKENS`."""
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _HARMLESS = frozenset(SAFE_NAMES) | {"PWD"}
 
 
@@ -56,8 +61,12 @@ class Reader:
         self.names: list[str] = []
         """The environment variables that secrets came from."""
 
-    def fill(self, text: str, key: str) -> str:
-        """`text` with its variables filled in. Raises `ConfigError` naming one that is not set."""
+    def fill(self, text: str, key: str, *, private: bool = False) -> str:
+        """`text` with its variables filled in. Raises `ConfigError` naming one that is not set.
+
+        What a variable holds is a secret when the whole text is `private`, or when the name of the
+        variable or a password in its value says so.
+        """
 
         def value_of(match: re.Match[str]) -> str:
             kind, name, default = match.groups()
@@ -71,18 +80,20 @@ class Reader:
                 )
             if value is None or value == plain or variable in _HARMLESS:
                 return value or ""
-            self.secrets.append(value)
-            self.names.append(variable)
+            if private or _sensitive(variable) or _has_password(value):
+                self.note(value)
+                self.names.append(variable)
             return value
 
         return _VARIABLE.sub(value_of, text)
 
     def fill_table(self, table: Mapping[str, str], key: str) -> dict[str, str]:
-        """Every value filled in; those under a name like `API_KEY` or `Authorization` are secrets."""
+        """Every value filled in. What comes from variables is secret, and so is what stands under a
+        name like `API_KEY` or `Authorization`."""
         out: dict[str, str] = {}
         for name, text in table.items():
-            out[name] = value = self.fill(text, f"{key}.{name}")
-            if _SENSITIVE.search(name):
+            out[name] = value = self.fill(text, f"{key}.{name}", private=True)
+            if _sensitive(name):
                 self.note(value)
         return out
 
@@ -93,13 +104,29 @@ class Reader:
         if parts.password:
             self.note(parts.password)
         for name, value in parse_qsl(parts.query):
-            if _SENSITIVE.search(name):
+            if _sensitive(name):
                 self.note(value)
         return url
 
     def note(self, secret: str) -> None:
-        """Keep `secret` out of all texts, also without a scheme such as `Bearer` before it."""
-        self.secrets += [secret, *secret.split(" ")[1:]]
+        """Keep `secret` out of all texts, also without a scheme such as `Bearer` before it.
+
+        A plain number is left alone: masking it would spoil ordinary texts.
+        """
+        for part in (secret, *secret.split(" ")[1:]):
+            if not part.replace(".", "").isdigit():
+                self.secrets.append(part)
+
+
+def _sensitive(name: str) -> bool:
+    return _SENSITIVE.search(_CAMEL.sub("_", name)) is not None
+
+
+def _has_password(value: str) -> bool:
+    try:
+        return urlsplit(value).password is not None
+    except ValueError:
+        return False
 
 
 def read_env_file(path: Path, place: str) -> dict[str, str]:
