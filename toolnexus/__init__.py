@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolnexus.client import Client
+    from toolnexus.client import Client, run
     from toolnexus.core.events import (
         Event,
         LimitHit,
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from toolnexus.stores.memory import MemoryStore
     from toolnexus.stores.sqlite import SqliteStore
     from toolnexus.tools.function import FunctionTool, Tool, tool
-    from toolnexus.tools.mcp import list_mcp_tools
+    from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
     from toolnexus.tools.skills import SkillDef
     from toolnexus.tools.source import ToolSource
     from toolnexus.tools.toolkit import Toolkit
 
 _HOMES = {
-    "client": ("Client",),
+    "client": ("Client", "run"),
     "core.events": (
         "Event",
         "LimitHit",
@@ -116,7 +116,7 @@ _HOMES = {
     "stores.memory": ("MemoryStore",),
     "stores.sqlite": ("SqliteStore",),
     "tools.function": ("FunctionTool", "Tool", "tool"),
-    "tools.mcp": ("list_mcp_tools",),
+    "tools.mcp": ("list_mcp_tools", "mcp_sources"),
     "tools.skills": ("SkillDef",),
     "tools.source": ("ToolSource",),
     "tools.toolkit": ("Toolkit",),
@@ -188,7 +188,9 @@ __all__ = [
     "UsageReported",
     "assistant",
     "list_mcp_tools",
+    "mcp_sources",
     "pending",
+    "run",
     "tool",
     "user",
 ]

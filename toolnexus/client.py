@@ -19,14 +19,15 @@ from toolnexus.core.result import RunResult
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
+from toolnexus.engine.asks import Asks
 from toolnexus.engine.conversations import Conversation, Conversations
-from toolnexus.engine.environment import ENVIRONMENT, Environment
+from toolnexus.engine.environment import ENVIRONMENT, Definition, Environment
 from toolnexus.engine.models import Models
 from toolnexus.engine.roster import reachable, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
-from toolnexus.errors import ConfigError, RunError
+from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import (
     DEPS,
@@ -128,19 +129,21 @@ class Client:
             resolve=self._models.resolve,
             default_model=self._models.default,
             registry=known,
+            welcome=self._welcome,
             skills=self._sources.skills,
         )
         self._agents = [self._main, *reachable(known.values(), known)]
-        self._adopt(self._agents)
+        for source in self._brought(self._agents):
+            self._sources.adopt(source)
         offered = allowed_models
         if offered is None:
             offered = [m for m in (self._models.default, *(a.model for a in self._agents)) if m is not None]
         self._environment.allowed_models = self._models.allowed(offered)
         self._environment.toolkit = Toolkit(self._sources.tools())
+        self._redact = Redactor([*self._models.secrets, *self._sources.secrets])
         if self._sources.fixed:
             self._check_scopes(self._agents, skills=None)
 
-        self._redact = Redactor([*self._models.secrets, *self._sources.secrets])
         self._spill = Spill()
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
@@ -151,7 +154,7 @@ class Client:
         self._conversations = Conversations(self._store)
         self._opening: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._asks: dict[asyncio.Timeout, asyncio.Future[None]] = {}
+        self._asks = Asks()
         self._closed = False
 
     # ---- asking
@@ -302,37 +305,9 @@ class Client:
             stack.push_async_callback(self._sources.aclose)
             stack.push_async_callback(self._conversations.settle)
             if self._opening is not None and self._loop is asyncio.get_running_loop():
-                await self._stop(self._opening)
-
-    async def _stop(self, opening: asyncio.Task[None]) -> None:
-        """End what runs on this loop."""
-        opening.cancel()
-        await asyncio.wait([opening])
-        if not opening.cancelled():
-            opening.exception()  # whoever wanted to know has been told
-        ends = list(self._asks.values())
-        for scope in self._asks:
-            scope.reschedule(0)
-        if ends:
-            await asyncio.wait(ends)
-
-    @asynccontextmanager
-    async def _until_closed(self) -> AsyncGenerator[None]:
-        """What runs in here ends when the client is closed."""
-        scope, ended = asyncio.timeout(None), asyncio.get_running_loop().create_future()
-        try:
-            async with scope:
-                self._asks[scope] = ended
-                yield
-        except TimeoutError as stop:
-            if not scope.expired():
-                raise
-            error = RunError("the client was closed while this ran")
-            error.result = getattr(stop.__cause__, "result", None)
-            raise error from None
-        finally:
-            self._asks.pop(scope, None)
-            ended.set_result(None)
+                self._opening.cancel()
+                await asyncio.gather(self._opening, return_exceptions=True)
+                await self._asks.end()
 
     def _release(self) -> None:
         self._processes.kill_all()
@@ -363,8 +338,7 @@ class Client:
                 inbox=inbox,
             )
 
-        async with self._until_closed():
-            await self._welcome(target)
+        async with self._asks.one():
             if conversation is None:
                 return await body((), [])
             return await self._conversations.ask(conversation, body)
@@ -412,19 +386,22 @@ class Client:
             raise ConfigError(f"there is no agent {target!r}; registered: {sorted(known)}{near}")
         return known[target]
 
-    async def _welcome(self, target: Runnable) -> None:
-        """Check and open what agents that are not registered bring along."""
+    async def _welcome(self, target: Definition) -> None:
+        """Check and open what an agent that is not registered brings along."""
         if any(target is a for a in self._agents) or not isinstance(target, Agent):
             return
         found = reachable([target], dict(self._environment.registry))
         agents = [a for a in found if not any(a is k for k in self._agents)]
-        for source in self._adopt(agents):
-            await self._sources.open_one(source, self._refresh)
+        async with self._door:  # the runs of one agent may come at once
+            for source in self._brought(agents):
+                await self._sources.admit(source, self._refresh)
+                self._refresh()
         self._check_scopes(agents, self._sources.skill_names)
 
-    def _adopt(self, agents: Sequence[Agent]) -> list[ToolSource]:
-        own = [s for a in agents for s in a.scope.own if not isinstance(s, Tool)]
-        return [source for source in own if self._sources.adopt(source)]
+    def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
+        """What `agents` have of their own and is new here, each source once."""
+        own = {id(s): s for a in agents for s in a.scope.own if not isinstance(s, Tool)}
+        return [source for source in own.values() if not self._sources.holds(source)]
 
     def _check_scopes(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
         tools = list(self._environment.toolkit)
@@ -433,6 +410,8 @@ class Client:
             agent.scope.check(tools, skills, where, incomplete=not self._sources.complete)
             if agent.model is not None:
                 self._models.resolve(agent.model)
+        for secret in (*self._models.secrets, *self._sources.secrets):
+            self._redact.add(secret)
 
     def _refresh(self) -> None:
         self._environment.toolkit = Toolkit(self._sources.tools())
@@ -451,6 +430,7 @@ class Client:
             reopening = self._loop is not None
             self._loop = loop
             self._asker = Asker(self._on_request) if self._on_request is not None else None
+            self._door = asyncio.Lock()
             self._opening = asyncio.create_task(self._open_sources(reopening))
         assert self._opening is not None
         try:
@@ -478,6 +458,18 @@ class Client:
             self._thread = LoopThread("toolnexus")
             _sync_clients.add(self)
         return self._thread.call(work())
+
+
+async def run(
+    target: Runnable, input: Any, *, model: str | Model | None = None, deps: Any = None
+) -> RunResult:
+    """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
+
+    `model` is for agents that name none; the builtins are there for agents that ask for them.
+    Returns and raises what `Client.run` does.
+    """
+    async with Client(model=model) as client:
+        return await client.run(target, input, deps=deps)
 
 
 def _builtin_flags(spec: Any) -> Any:

@@ -26,6 +26,7 @@ from toolnexus import (
     ToolResult,
     assistant,
     pending,
+    run,
     tool,
 )
 from toolnexus.testing import call
@@ -300,3 +301,12 @@ async def test_agents_can_be_run_directly() -> None:
             await c.run("z", "hi")
         with pytest.raises(ConfigError, match="no model is set"):
             await c.ask("hi")
+
+
+async def test_an_agent_runs_without_a_client_of_its_own() -> None:
+    """[CONV-15] `toolnexus.run` opens what it needs and closes it."""
+    agent = Agent(name="x", model=FunctionModel(echo), tools=["read"])
+    assert (await run(agent, "hi")).text == "1:hi"
+    assert (await run(Agent(name="y", tools=[]), "hi", model=FunctionModel(echo))).text == "1:hi"
+    with pytest.raises(ConfigError, match=r"agent 'z'.*'raed'.*did you mean 'read'"):
+        await run(Agent(name="z", tools=["raed"]), "hi", model=FunctionModel(echo))

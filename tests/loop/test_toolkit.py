@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.loop.support import Way, bench, each_style
 from toolnexus import (
     Agent,
     Answer,
@@ -33,8 +35,17 @@ from toolnexus import (
     tool,
 )
 from toolnexus.testing import call
+from toolnexus.testing.turns import Turn
 
 pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Tree:
+    """A tree."""
+
+    name: str
+    branches: list[Tree]
 
 
 @tool
@@ -228,6 +239,24 @@ def test_declarations_for_each_vendor() -> None:
     assert toolkit.to_openai() == kit().only("double", "threaded").to_openai()
 
 
+@each_style
+async def test_an_endpoint_is_sent_these_declarations(way: Way) -> None:
+    """[RUN-94] Recursive and referring schemas as well: what a request declares is what the toolkit gives."""
+
+    @tool
+    async def draw(tree: Tree) -> str:
+        """Draw a tree."""
+        return tree.name
+
+    async with bench(way, {"main": [Turn(text="end")]}, tools=[double, draw]) as b:
+        await b.ask()
+        (request,) = b.sent()
+        toolkit = b.client.toolkit
+    declared = toolkit.to_anthropic() if request.anthropic else toolkit.to_openai()
+    sent = [{k: v for k, v in t.items() if k != "cache_control"} for t in request.body["tools"]]
+    assert sent == declared and "$ref" not in request.raw
+
+
 class Shelf:
     """A tool source with tools of the given names."""
 
@@ -267,7 +296,7 @@ async def test_a_tool_of_the_host_takes_the_place_of_a_builtin() -> None:
         assert client.toolkit.get("read") is read
         assert (await client.toolkit.execute("read", {"path": "/etc"})).output == "mine /etc"
         description = client.toolkit.get("task")
-        assert description is not None and description.description.endswith("x:  (tools: grep, read)")
+        assert description is not None and description.description.endswith("- x (tools: grep, read)")
 
 
 ALL = ["bash", "glob", "grep", "question", "read", "write"]

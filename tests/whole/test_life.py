@@ -267,7 +267,9 @@ def test_event_loops_come_and_go(way: Way, tmp_path: Path) -> None:
     """[RUN-87] One client in `asyncio.run` again and again, with a conversation and a server: connections and
     servers are opened anew, and not a word about loops that are gone is on the terminal."""
     log = tmp_path / "log"
-    turns = [Turn(calls=[use("srv_pid", id=f"c{n}")]) if n % 2 == 0 else Turn(text=f"end {n}") for n in range(6)]
+    turns = [
+        Turn(calls=[use("srv_pid", id=f"c{n}")]) if n % 2 == 0 else Turn(text=f"end {n}") for n in range(6)
+    ]
     program = """
 import asyncio, gc, sys
 from tests.whole.support import stdio

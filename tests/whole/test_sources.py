@@ -198,6 +198,43 @@ async def test_a_server_of_one_agent_starts_once_and_ends_with_the_client(way: W
     assert all_gone(logged(log, "pid"), 1)
 
 
+@each_style
+async def test_an_agent_that_comes_late_brings_its_server_and_its_secrets(
+    way: Way, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """[RUN-74] `client.run` with an agent that was never registered, twice at once, the first one cancelled
+    while the server starts: one process at the end, the tools are there, and what is secret of its
+    server and its model is masked like the client's own."""
+    log, secret = tmp_path / "log", "token-of-the-server-271828"
+    (config,) = load_mcp_config(
+        {"srv": stdio("--slow-start", "0.3", "--log", str(log), env={"TOKEN": secret})}
+    )
+
+    def answer(seen: Seen) -> Turn:
+        request = Sent(seen.body, anthropic=is_anthropic(seen))
+        if request.results:
+            return Turn(text=request.results[0].text)
+        return Turn(calls=[use("srv_env")] if "srv_env" in request.tools else [], text="no tools")
+
+    stage = Stage({"late": [answer] * 4})
+    async with asyncio.timeout(PATIENCE), stage:
+        key = "sk-of-a-late-agent-16180"
+        model = way.model(stage, "late", api_key=key)
+        agent = Agent(name="late", model=model, tools=[McpSource(config)])
+        async with nothing_left(), Client(builtins=False) as client:
+            first, *others = [asyncio.create_task(client.run(agent, "go")) for _ in range(3)]
+            await until(lambda: logged(log, "pid"))
+            first.cancel()
+            results = await asyncio.gather(*others)
+            assert first.cancelled() and len(stage.requests) == 4
+            masked = await client.toolkit.execute("nothing")
+            assert masked.is_error and client._redact(f"{key} {secret}") == "[redacted] [redacted]"
+    for result in results:
+        assert json.loads(result.text)["TOKEN"] == "[redacted]" and secret not in repr(result)
+    assert 1 <= len(logged(log, "pid")) <= 2 and all_gone(logged(log, "pid"), 1)
+    assert secret not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -231,7 +268,7 @@ async def test_a_name_of_a_server_that_is_not_there_is_a_warning(caplog: pytest.
     mcp = {"gone": {"command": "no-such-program-here"}}
     async with Client(tools=[lookup], builtins=False, mcp=mcp, agents=agents) as client:
         task_tool = client.toolkit.get("task")
-        assert task_tool is not None and "- x:  (tools: lookup)" in task_tool.description
+        assert task_tool is not None and "- x (tools: lookup)" in task_tool.description
     assert "there is no 'gone_echo'" in caplog.text and "not every source is there" in caplog.text
 
 

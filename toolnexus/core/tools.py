@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -85,6 +86,14 @@ class Tool:
         self.original_name = original_name or name
         """Its name at the origin, before it was made safe for a model."""
         self.validate = validate
+
+    def named(self, name: str) -> Tool:
+        """This tool under another name."""
+        if name == self.name:
+            return self
+        twin = copy.copy(self)
+        twin.name = name
+        return twin
 
     @property
     def input_schema(self) -> Mapping[str, Any]:

@@ -95,6 +95,7 @@ class Agent:
         environment = ctx.get(ENVIRONMENT)
         if environment is None:
             raise ConfigError(f"agent {self.name!r} runs under a client: use client.run(agent, …)")
+        await environment.welcome(self)
         frame = ctx.frame
         model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
         ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from toolnexus.core.tools import Tool
@@ -13,6 +13,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
 from toolnexus.tools.skills import SkillSource
+from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
 
 MODEL: ContextKey[Model] = ContextKey("model")
@@ -55,11 +56,14 @@ class Environment:
         resolve: Callable[[str | Model], Model],
         default_model: Model | None,
         registry: Mapping[str, Runnable],
+        welcome: Callable[[Definition], Awaitable[None]],
         skills: SkillSource | None = None,
     ) -> None:
         self.resolve = resolve
         self.default_model = default_model
         self.registry = registry
+        self.welcome = welcome
+        """Checks and opens what an agent brings along, before it runs."""
         self.skills = skills
         self.allowed_models: Mapping[str, Model] = {}
         """Names that the `model` of `task` may take."""
@@ -108,7 +112,7 @@ class Environment:
         targets = self.targets(agent)
         if not targets or not agent.scope.offers_task(with_agents=bool(agent.agents)):
             return None
-        catalog = [f"- {t.name}: {t.description} (tools: {self._tool_words(t)})" for t in targets.values()]
+        catalog = [self._line(target) for target in targets.values()]
         return task_tool(targets, catalog, self.allowed_models)
 
     def _build(self, agent: Definition, denied: frozenset[tuple[str, str]], deepest: bool) -> View:
@@ -144,7 +148,11 @@ class Environment:
     def _own(self, scope: Scope) -> list[Tool]:
         tools = [entry for entry in scope.own if isinstance(entry, Tool)]
         sources = [entry for entry in scope.own if not isinstance(entry, Tool)]
-        return assemble([("tools", tools), *((s.name, s.tools) for s in sources)])
+        return assemble([("tools", tools), *((s.name, safely_named(s)) for s in sources)])
+
+    def _line(self, target: Runnable) -> str:
+        about = f": {target.description}" if target.description else ""
+        return f"- {target.name}{about} (tools: {self._tool_words(target)})"
 
     def _tool_words(self, target: Runnable) -> str:
         scope = getattr(target, "scope", None)

@@ -49,7 +49,6 @@ class HttpPool:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None or session.closed:
-            self._forget_dead_loops()
             session = self._sessions[loop] = _new_session()
         return session
 
@@ -61,13 +60,22 @@ class HttpPool:
             if loop is here:
                 await session.close()
             elif loop.is_closed():
-                session.detach()
+                await _abandon(session)
             else:
                 asyncio.run_coroutine_threadsafe(session.close(), loop)
 
-    def _forget_dead_loops(self) -> None:
+    async def forget_dead_loops(self) -> None:
+        """Let go of the connections of loops that are gone."""
         for loop in [loop for loop in self._sessions if loop.is_closed()]:
-            self._sessions.pop(loop).detach()
+            await _abandon(self._sessions.pop(loop))
+
+
+async def _abandon(session: ClientSession) -> None:
+    """A connector that is only dropped complains of its connections on the terminal."""
+    connector = session.connector
+    session.detach()
+    if connector is not None:
+        await connector.close()  # of a closed loop: waits for nothing
 
 
 def _new_session() -> ClientSession:
@@ -164,7 +172,9 @@ class HttpWire:
         if options is None:
             options = self._options[path, streamed] = self._request_options(path, streamed)
         data = body if len(body) < _IN_ONE_WRITE else io.BytesIO(body)
-        response = await self._pool.session().post(data=data, **options)
+        session = self._pool.session()
+        await self._pool.forget_dead_loops()
+        response = await session.post(data=data, **options)
         if response.status >= 300:
             async with response:
                 text = await _beginning(response)

@@ -13,10 +13,9 @@ from toolnexus.errors import SourceError
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.tools.builtin.catalog import builtin_tools
 from toolnexus.tools.filters import NameFilter
-from toolnexus.tools.mcp import McpSource, name_tools
-from toolnexus.tools.mcp_config import load_mcp_config
+from toolnexus.tools.mcp import McpSource, mcp_sources, name_tools
 from toolnexus.tools.skills import SkillSource, skill_source
-from toolnexus.tools.source import ToolSource
+from toolnexus.tools.source import ToolSource, safely_named
 from toolnexus.tools.toolkit import assemble, check_unique
 
 logger = logging.getLogger("toolnexus.tools")
@@ -33,7 +32,7 @@ class Sources:
         builtins: NameFilter,
         host: Sequence[Tool | ToolSource],
     ) -> None:
-        self.servers = [McpSource(c) for c in load_mcp_config(mcp)] if mcp is not None else []
+        self._servers = mcp_sources(mcp) if mcp is not None else []
         self.skills: SkillSource | None = skill_source(skills)
         every = builtin_tools()
         builtins.check([*(t.name for t in every), "task"], "builtins")
@@ -46,12 +45,17 @@ class Sources:
     @property
     def fixed(self) -> bool:
         """Whether all tool names are known before anything is opened."""
-        return not self.servers and not self._custom
+        return not self._servers and not self._custom
 
     @property
     def complete(self) -> bool:
         """Whether every server that should be there is."""
         return all(s.status["status"] in ("connected", "disabled") for s in self.servers)
+
+    @property
+    def servers(self) -> list[McpSource]:
+        """Every MCP server, those of single agents too."""
+        return [s for s in self._every() if isinstance(s, McpSource)]
 
     @property
     def skill_names(self) -> Sequence[str]:
@@ -68,25 +72,32 @@ class Sources:
         """Environment variables that hold secrets of ours."""
         return frozenset(name for s in self.servers for name in s.config.secret_names)
 
-    def adopt(self, source: ToolSource) -> bool:
-        """Open and close this source with the client; its tools belong to one agent only.
+    def holds(self, source: ToolSource) -> bool:
+        """Whether it is opened and closed here."""
+        return any(source is s for s in (*self._custom, *self._adopted))
 
-        Says whether it is new here.
-        """
-        if any(source is s for s in (*self._custom, *self._adopted)):
-            return False
+    def adopt(self, source: ToolSource) -> None:
+        """Open and close this source with the client; its tools belong to one agent only."""
         self._adopted.append(source)
-        return True
+
+    async def admit(self, source: ToolSource, on_change: Callable[[], None]) -> None:
+        """Open a source that comes late, and adopt it."""
+        try:
+            await self.open_one(source, on_change)
+        except BaseException:  # not adopted, so nobody else will close it
+            await source.aclose()
+            raise
+        self.adopt(source)
 
     def tools(self) -> list[Tool]:
         """What all of them offer now, in an order that is the same on every run."""
         hidden = {t.name for t in self._host}
         groups = [
-            ("mcp", name_tools(self.servers)),
+            ("mcp", name_tools(self._servers)),
             ("skills", self.skills.tools if self.skills is not None else ()),
             ("builtins", [t for t in self._builtins if t.name not in hidden]),
             ("tools", self._host),
-            *((s.name, s.tools) for s in self._custom),
+            *((s.name, safely_named(s)) for s in self._custom),
         ]
         return assemble(groups)
 
@@ -110,4 +121,4 @@ class Sources:
 
     def _every(self) -> list[ToolSource]:
         skills = [self.skills] if self.skills is not None else []
-        return [*self.servers, *skills, *self._custom, *self._adopted]
+        return [*self._servers, *skills, *self._custom, *self._adopted]

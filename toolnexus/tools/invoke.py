@@ -142,6 +142,9 @@ def _located(request: Request, ctx: ToolContext) -> Request:
 async def _fit(result: ToolResult, run: Run) -> ToolResult:
     """The result as a model may read it: bounded, and without our secrets."""
     output = run.redact(result.output)
+    told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}
+    if told != result.metadata:
+        result = replace(result, metadata=told)
     if needs_cut(output):
         where = await run_in_thread(run.spill.write, output)
         metadata = {**result.metadata, "outputPath": str(where)}

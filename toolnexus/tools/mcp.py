@@ -197,10 +197,19 @@ async def _ask(ctx: ToolContext, request: Request) -> Answer | None:
     frame, run = ctx.context.frame, ctx.context.run
     if frame.asker is None:
         return None
-    request = replace(request, data={**(request.data or {}), "path": list(ctx.path)})
+    prompt = run.redact(request.prompt)
+    request = replace(request, prompt=prompt, data={**(request.data or {}), "path": list(ctx.path)})
     if run.emit is not None:
         run.emit(Pending(path=ctx.path, request=request))
     return await frame.asker.ask(request, frame)
+
+
+def mcp_sources(config: str | Path | Mapping[str, Any]) -> list[McpSource]:
+    """The configured servers as sources, for `tools=` of a client or of one agent.
+
+    `config` is what `Client(mcp=…)` takes. Raises `ConfigError`.
+    """
+    return [McpSource(server) for server in load_mcp_config(config)]
 
 
 async def list_mcp_tools(config: str | Path | Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+from toolnexus.core.names import model_names
 from toolnexus.core.tools import Tool
 
 
@@ -37,3 +38,10 @@ class ToolSource(Protocol):
     async def aclose(self) -> None:
         """Release everything. May be called from any task, twice, and after a failed `open`."""
         ...
+
+
+def safely_named(source: ToolSource) -> list[Tool]:
+    """The tools of `source` under names that a model can call: safe, short, unique and stable."""
+    tools = list(source.tools)
+    names = model_names([(tool.name, tool.name) for tool in tools])
+    return [tool.named(name) for tool, name in zip(tools, names, strict=True)]

@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolnexus.core.tools import ToolResult
@@ -19,6 +20,7 @@ from toolnexus.protocols.mcp.faults import Fault, Gone, SessionLost, last_words,
 from toolnexus.protocols.mcp.jobs import Jobs
 from toolnexus.protocols.mcp.process import POSIX, ServerProcess, server_environment
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.threads import run_in_thread
 
 if TYPE_CHECKING:
     from toolnexus.protocols.mcp import session
@@ -32,6 +34,7 @@ RESTARTS = 5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _STABLE = 60.0
 _DEBOUNCE = 0.05
+_LISTING = 1.0
 _FAILED_GRACE = 0.2
 
 
@@ -64,6 +67,8 @@ class McpServer:
         self._proved = False
         self._stale = False
         self._refreshing = False
+        self._listed = asyncio.Event()
+        self._listed.set()
         self._owner = asyncio.create_task(self._own(), name=f"mcp server {endpoint.name}")
 
     async def opened(self) -> None:
@@ -261,6 +266,8 @@ class McpServer:
                 self._say("needs_auth", fault.reason)
             raise
         self._proved = True
+        with suppress(TimeoutError):  # a call that changed the tools: the next turn must have them
+            await asyncio.wait_for(self._listed.wait(), _LISTING)
         if self.status != "connected" and connection is self._connection:
             self._say("connected", None)
         return result
@@ -283,6 +290,7 @@ class McpServer:
         connection = self._connection
         if connection is not None and not self._refreshing:
             self._refreshing = True
+            self._listed.clear()
             self._jobs.start(self._refresh(connection))
 
     async def _refresh(self, connection: session.Connection) -> None:
@@ -297,6 +305,7 @@ class McpServer:
                 logger.warning("MCP server %r did not list its changed tools: %s", self.endpoint.name, error)
         finally:
             self._refreshing = False
+            self._listed.set()
 
     def _publish(self, tools: tuple[ListedTool, ...]) -> None:
         if tools != self.tools:
@@ -323,5 +332,5 @@ async def _load_sdk() -> Any:
     """The module that needs the SDK: a second of imports, kept off the event loop."""
     global _sdk
     if _sdk is None:
-        _sdk = await asyncio.to_thread(importlib.import_module, "toolnexus.protocols.mcp.session")
+        _sdk = await run_in_thread(importlib.import_module, "toolnexus.protocols.mcp.session")
     return _sdk

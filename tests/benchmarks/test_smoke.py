@@ -1,0 +1,87 @@
+"""The benchmarks work and count right. Nothing here depends on how fast anything is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import run, script
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def conversation(plan: str, *results: tuple[str, str]) -> list[dict[str, Any]]:
+    """A transcript after the first turn of `plan`, with the given results."""
+    calls = [{"id": call.id} for call in script.calls_of(plan, 0)]
+    return [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": plan},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *[{"role": "tool", "tool_call_id": id, "content": text} for id, text in results],
+    ]
+
+
+def test_both_sides_do_the_whole_work_and_count_the_same(tmp_path: Path) -> None:
+    """[PERF-01] A run measures both sides, in processes of their own, and finds nothing lost."""
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", "tools,agents64,stream"]
+    done = subprocess.run(
+        [*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    passes = json.loads(out.read_text())["passes"]
+    for workload in ("tools", "agents64", "stream"):
+        for side in ("floor", "ours"):
+            (figures,) = passes[workload][side]
+            assert figures["cpu"] > 0
+            assert [v for k, v in figures.items() if k.startswith("wrong_")] in ([0, 0, 0], [0])
+    assert passes["agents64"]["ours"][0]["in_flight"] == 64
+    assert "| 3 rounds of 8 parallel tools: CPU |" in done.stdout
+
+
+def test_a_fault_is_named_and_ends_the_command_with_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[PERF-02] A lost result or a miscounted token fails the run; being slow never does."""
+    slow = {"cpu": 9.0, "wrong_tokens": 0.0}
+
+    def measured(*_: object) -> run.Passes:
+        return {"turn": {"floor": [{"cpu": 1.0, "wrong_tokens": 0.0}], "ours": [slow]}}
+
+    monkeypatch.setattr(run, "run_all", measured)
+    assert run.main(["--only", "turn"]) == 0
+    assert "**no**" in capsys.readouterr().out
+    slow["wrong_tokens"] = 7.0
+    assert run.main(["--only", "turn"]) == 1
+    assert "turn of ours: wrong tokens 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("results", "faults"),
+    [
+        ([("c0_0", "0 ok"), ("c0_1", "1 ok")], script.Faults()),
+        ([("c0_1", "1 ok"), ("c0_0", "0 ok")], script.Faults(out_of_order=1)),
+        ([("c0_0", "0 ok")], script.Faults(missing=1)),
+        ([("c0_0", "0 ok"), ("c0_0", "0 ok"), ("c0_1", "1 ok")], script.Faults(duplicate=1)),
+        ([("c0_0", "1 ok"), ("c0_1", "0 ok")], script.Faults(wrong=2)),
+    ],
+)
+def test_the_endpoint_sees_every_fault_of_a_transcript(
+    results: list[tuple[str, str]], faults: script.Faults
+) -> None:
+    """[PERF-03] Missing, doubled, reordered and mixed-up results are counted, each as what it is."""
+    plan = script.prompt(rounds=2, calls=2)
+    assert script.inspect(conversation(plan, *results)) == (plan, 1, faults)
+
+
+def test_an_answer_depends_on_the_request_alone() -> None:
+    """[PERF-04] The same request gets the same bytes, and the plan of a sub-agent is in its prompt."""
+    plan = script.prompt(agents=2, each={"rounds": 1})
+    first, second = script.calls_of(plan, 0)
+    assert script.reply(plan, 0, 1) == script.reply(plan, 0, 1)
+    assert script.read_plan(json.loads(second.arguments)["prompt"]) == {"rounds": 1, "id": "main.1"}
+    assert (first.expected, second.expected) == ("done main.0", "done main.1")
+    assert script.requests_needed(script.read_plan(plan)) == 2 + 2 * 2
