@@ -12,10 +12,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
-from statistics import median
+from statistics import mean, median
 from typing import Any, NamedTuple, Protocol
 
 from benchmarks import script
@@ -85,23 +85,24 @@ class Job(NamedTuple):
 
 
 async def _measure(bench: Bench, job: Job, *, times: int, warm: Job | None = None) -> Figures:
-    """Means of CPU and median of wall time per repetition, and whether all that was sent is right."""
+    """CPU and wall time of one repetition, and whether all that was sent is right."""
     for _ in range(min(3, times)):
         await (warm or job)()
     gc.collect()
     control(bench.url, "reset")
-    before, walls, told, first = peak_memory(), list[float](), 0, dict[str, int]()
-    cpu = 0.0
+    before, told, first = peak_memory(), 0, dict[str, int]()
+    walls: list[float] = []
+    cpus: list[float] = []
     for _ in range(times):
         wall, spent = time.perf_counter(), time.process_time()
         told += await job()
-        cpu += time.process_time() - spent
+        cpus.append(time.process_time() - spent)
         walls.append(time.perf_counter() - wall)
         first = first or control(bench.url, "stats")
     stats = control(bench.url, "stats")
     due = job.asks * script.requests_needed(job.plan)
     return {
-        "cpu": cpu / times,
+        "cpu": _middle(cpus),
         "wall": median(walls),
         "connections": first["connections"] / first["requests"],
         "in_flight": first["max_in_flight"],
@@ -110,6 +111,12 @@ async def _measure(bench: Bench, job: Job, *, times: int, warm: Job | None = Non
         "wrong_tokens": abs(stats["tokens"] - told),
         "wrong_results": sum(stats[name] for name in FAULTS),
     }
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The median of the means of ten groups: garbage collection counts, a busy neighbour hardly."""
+    size = max(1, len(values) // 10)
+    return median([mean(values[i : i + size]) for i in range(0, len(values) - size + 1, size)])
 
 
 async def turn(bench: Bench) -> Figures:
@@ -134,7 +141,7 @@ async def asks(bench: Bench) -> Figures:
     """Two hundred asks at once, three rounds of two tools each, at 50 ms."""
     plan = {"rounds": 3, "calls": 2, "delay": 0.05}
     job = Job(bench.side.ask, plan, asks=20 if bench.quick else 200)
-    figures = await _measure(bench, job, times=bench.count(3), warm=Job(bench.side.ask, plan))
+    figures = await _measure(bench, job, times=bench.count(5), warm=Job(bench.side.ask, plan))
     return figures | {"ideal": figures["wall"] / 0.2, "cpu": figures["cpu"] / job.asks}
 
 
@@ -143,7 +150,7 @@ async def agents(bench: Bench, count: int) -> Figures:
     each = {"rounds": 2, "delay": 0.05}
     job = Job(bench.side.delegate, {"agents": count, "delay": 0.05, "each": each})
     warm = Job(bench.side.delegate, {"agents": 2, "each": {"rounds": 2}})
-    figures = await _measure(bench, job, times=bench.count(3), warm=warm)
+    figures = await _measure(bench, job, times=bench.count(5), warm=warm)
     per = {name: figures[name] / count for name in ("cpu", "memory")}
     return figures | per | {"ideal": figures["wall"] / 0.25}
 
@@ -155,7 +162,7 @@ async def stream(bench: Bench) -> Figures:
     cpus: list[float] = []
     walls: list[float] = []
     lost = 0
-    for _ in range(bench.count(3) + 1):
+    for _ in range(bench.count(5) + 1):
         wall, cpu = time.perf_counter(), time.process_time()
         text = "".join([piece async for piece in bench.side.stream(prompt)])
         cpus.append(time.process_time() - cpu)

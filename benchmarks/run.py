@@ -2,8 +2,9 @@
 
 `python -m benchmarks.run [--quick] [--only turn,tools] [--passes 5] [--json out.json]`
 
-Every measurement is a process of its own; the sides take turns (A B, B A, A B, …), and each figure is
-the median of all passes. Times depend on the machine; only the ratios of one run mean something.
+Every measurement is a process of its own; the sides take turns (A B, B A, A B, …). Each figure is the
+median of all passes, and each ratio the median of the ratios within a pass, because the two
+measurements of one pass are seconds apart. Only the ratios of one run mean something.
 Ends with status 1 when a result was lost or tokens were miscounted, never because something was slow.
 """
 
@@ -158,8 +159,8 @@ def summary(found: Passes) -> list[dict[str, Any]]:
         theirs = [figures[row.figure] for figures in sides[row.beside]]
         ours = [figures[row.figure] for figures in sides["ours"]]
         base, value = median(theirs), median(ours)
-        ratio = value / base if base else None
         pairs = [b / a for a, b in zip(theirs, ours, strict=True) if a]
+        ratio = median(pairs) if pairs else None
         judged = value * UNITS[row.unit] if row.absolute else ratio
         out.append(
             {
