@@ -9,7 +9,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 from toolnexus.core.events import Event
@@ -53,9 +53,11 @@ from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.filters import FilterSpec, NameFilter
 from toolnexus.tools.gather import Sources
-from toolnexus.tools.skills import SkillIssue
 from toolnexus.tools.source import ToolSource
 from toolnexus.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from toolnexus.tools.skills import SkillIssue
 
 T = TypeVar("T")
 
@@ -433,6 +435,8 @@ class Client:
             self._door = asyncio.Lock()
             self._opening = asyncio.create_task(self._open_sources(reopening))
         assert self._opening is not None
+        if self._opening.done() and not self._opening.cancelled():
+            return self._opening.result()
         try:
             await asyncio.shield(self._opening)
         except asyncio.CancelledError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import re
 from collections.abc import Iterable
 
@@ -17,6 +15,8 @@ def sanitize(name: str) -> str:
 
 
 def _hashed(name: str, identity: str) -> str:
+    import hashlib
+
     digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
     return f"{name[: MAX_NAME - 9]}_{digest}"
 
@@ -40,6 +40,8 @@ def model_names(candidates: Iterable[tuple[str, str]]) -> list[str]:
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """At most three names that `name` may have meant, nearest first."""
+    import difflib
+
     return difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,7 +11,7 @@ Reason = Literal["declined", "cancelled", "expired"]
 
 
 def _new_id() -> str:
-    return "req_" + secrets.token_hex(8)
+    return "req_" + os.urandom(8).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from toolnexus.errors import ConfigError
@@ -30,6 +30,18 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    def of_one_request(self) -> Usage:
+        """The same amounts, as those of one request."""
+        return Usage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cached_tokens=self.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+            requests=1,
+            estimated=self.estimated,
+        )
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -78,10 +90,27 @@ class TreeUsage(Usage):
     def of(cls, rows: Iterable[UsageRow]) -> TreeUsage:
         """The sum of `rows`, with the rows kept."""
         kept = tuple(rows)
-        total = Usage()
+        prompt = completion = cached = written = reasoning = requests = 0
+        estimated = False
         for row in kept:
-            total += row.usage
-        return cls(rows=kept, **{f.name: getattr(total, f.name) for f in fields(Usage)})
+            usage = row.usage
+            prompt += usage.prompt_tokens
+            completion += usage.completion_tokens
+            cached += usage.cached_tokens
+            written += usage.cache_write_tokens
+            reasoning += usage.reasoning_tokens
+            requests += usage.requests
+            estimated = estimated or usage.estimated
+        return cls(
+            rows=kept,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            reasoning_tokens=reasoning,
+            requests=requests,
+            estimated=estimated,
+        )
 
     def by(self, key: Literal["agent", "model", "path"]) -> dict[str, Usage]:
         """The same usage split by agent name, model name or run path (segments joined by `/`)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from typing import Any
 
 from toolnexus.core.names import did_you_mean
@@ -67,9 +67,7 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
 
 async def delegate(target: Runnable, prompt: str, parent: RunContext, key: str) -> RunResult:
     """Run `target` for a model: it counts in depth and waits for a slot while the caller lends its own."""
-    async with AsyncExitStack() as stack:
-        if parent.frame.slot is not None:
-            await stack.enter_async_context(parent.frame.slot.lent())
+    async with parent.frame.slot.lent() if parent.frame.slot is not None else nullcontext():
         return await parent.run.runner.run(target, prompt, parent=parent, key=key, delegated=True)
 
 

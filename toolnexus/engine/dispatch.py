@@ -9,7 +9,6 @@ from functools import partial
 from toolnexus.core.messages import ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit
 from toolnexus.core.suspension import Request
-from toolnexus.core.tools import ToolResult
 from toolnexus.engine.view import View
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.concurrency import run_all
@@ -41,8 +40,13 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
 
     async def one(call: ToolCallPart) -> ToolResultPart:
         nonlocal stop
+        tool = view.get(call.name)
         try:
-            result = await _call(ctx, view, call)
+            if tool is None:
+                result = failed(view.refusal(call.name))
+            else:
+                frame.ledger.reserve_tool_call()
+                result = await invoke(tool, call, ctx.fork())
         except LimitReached as reached:
             if stop is None:
                 stop = frame.hit(ctx.run, reached.limit, reached.value, reached.scope)
@@ -59,11 +63,3 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
     results = await run_all([partial(one, call) for call in calls])
     requests = tuple(request for call in calls for request in asked.get(call.id, ()))
     return Batch(results=tuple(results), requests=requests, stop=stop)
-
-
-async def _call(ctx: RunContext, view: View, call: ToolCallPart) -> ToolResult:
-    tool = view.get(call.name)
-    if tool is None:
-        return failed(view.refusal(call.name))
-    ctx.frame.ledger.reserve_tool_call()
-    return await invoke(tool, call, ctx.fork())

@@ -47,9 +47,9 @@ class Models:
     def resolve(self, spec: str | Model) -> Model:
         """The model that `spec` means. Raises `ConfigError` that says what is allowed."""
         if not isinstance(spec, str):
-            if not isinstance(spec, Model):
-                raise ConfigError(f"{spec!r} is no model; give 'provider:name' or a Model object")
             if not any(spec is m for m in self._given):
+                if not isinstance(spec, Model):
+                    raise ConfigError(f"{spec!r} is no model; give 'provider:name' or a Model object")
                 self._given.append(spec)
             return spec
         known = self._by_spec.get(spec)

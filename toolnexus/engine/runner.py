@@ -17,7 +17,7 @@ from toolnexus.core.result import RunResult
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
 from toolnexus.runtime.deadline import Deadline
-from toolnexus.runtime.hooks import HookSet
+from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.slots import Slot
@@ -47,13 +47,14 @@ class LocalRunner:
         """
         own = _settings(target)
         path = (target.name,)
+        hooks = (*settings.hooks, *own.hooks)
         budgets = [b for b in (settings.budget, own.budget) if b is not None]
         frame = Frame(
             path=path,
             agent=target.name,
             depth=0,
             ledger=Ledger(path, target.name, budgets),
-            hooks=HookSet((*settings.hooks, *own.hooks)),
+            hooks=HookSet(hooks) if hooks else NO_HOOKS,
             workdir=own.workdir or settings.workdir or Path.cwd(),
             asker=Asker(own.on_request) if own.on_request else asker,
             max_turns=own.max_turns or settings.max_turns or 10,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
@@ -51,7 +50,7 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     except BaseException:
         frame.ledger.record(model.name, Usage(requests=1))
         raise
-    usage = replace(response.usage or _estimate(request, response), requests=1)
+    usage = (response.usage or _estimate(request, response)).of_one_request()
     answered_by = response.model or model.name
     frame.ledger.record(answered_by, usage)
     if emit is not None:
@@ -91,6 +90,10 @@ class _Sink:
 def _with_unique_ids(message: Message, frame: Frame) -> Message:
     """Many endpoints send `call_0` every turn, or nothing; paths, pairs and answers need one id each."""
     seen, changed = frame.call_ids, False
+    calls = message.tool_calls
+    if _fine(ids := {call.id for call in calls}, len(calls), seen):
+        seen |= ids
+        return message
     parts: list[Any] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
@@ -102,9 +105,16 @@ def _with_unique_ids(message: Message, frame: Frame) -> Message:
     return replace(message, parts=tuple(parts)) if changed else message
 
 
+def _fine(ids: set[str], count: int, seen: set[str]) -> bool:
+    """Whether the ids of `count` calls can stay as they are: the usual case."""
+    return len(ids) == count and seen.isdisjoint(ids) and all([0 < len(id) <= MAX_CALL_ID for id in ids])
+
+
 def _unique(id: str, seen: set[str]) -> str:
     base = id or "call"
     if len(base) > MAX_CALL_ID:
+        from hashlib import sha256
+
         base = f"{base[:23]}_{sha256(base.encode()).hexdigest()[:16]}"
     candidate, n = base, 1
     while candidate in seen:

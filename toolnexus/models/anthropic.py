@@ -60,8 +60,7 @@ class AnthropicModel(HostedModel):
         origin, memo = self.origin, request.memo
         members: list[bytes] = []
         if request.tools:
-            tools = request.tools
-            members.append(remembered(memo, (origin, "tools"), tools, lambda: encode_tools(tools)))
+            members.append(self._offer(request, encode_tools))
         if request.system and "system" not in self._params:
             system = request.system
             members.append(remembered(memo, (origin, "system"), system, lambda: encode_system(system)))

@@ -92,6 +92,10 @@ def _finite(text: str) -> float:
     return value
 
 
+# made once: `json.loads` with options makes a decoder for every call
+_decode = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
+
+
 def arguments_object(text: str) -> dict[str, Any]:
     """The arguments of a call as the object that every endpoint takes back.
 
@@ -99,7 +103,7 @@ def arguments_object(text: str) -> dict[str, Any]:
     an object in the history, and the model still sees what it had written.
     """
     try:
-        value: Any = json.loads(text or "{}", parse_constant=_no_constant, parse_float=_finite)
+        value: Any = _decode(text or "{}")
     except (ValueError, RecursionError):
         return {MALFORMED: text}
     return cast(dict[str, Any], value) if isinstance(value, dict) else {MALFORMED: text}

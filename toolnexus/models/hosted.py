@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
+from toolnexus.core.tools import Tool
 from toolnexus.errors import (
     ConfigError,
     ModelConnectionError,
@@ -22,7 +23,7 @@ from toolnexus.errors import (
     ModelResponseError,
     ToolnexusError,
 )
-from toolnexus.models.encode import dumps
+from toolnexus.models.encode import dumps, remembered
 from toolnexus.models.http import HttpPool, HttpWire, header_secrets
 from toolnexus.models.keys import Provider, endpoint
 from toolnexus.models.retry import Broken, RetryPolicy, with_retries
@@ -34,6 +35,7 @@ M = TypeVar("M", bound="HostedModel")
 
 _OURS = ("messages", "tools", "stream")
 _ODD_SHAPE = (LookupError, TypeError, AttributeError, ValueError)
+_MOST_OFFERS = 64
 _ONLY_WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
 
 
@@ -87,6 +89,8 @@ class HostedModel(ABC):
         self._transform = body_transform
         self._redact = Redactor(self._wire.secrets)
         self._heads: dict[tuple[bool, bool], bytes] = {}
+        self._origin = f"{self.provider}:{self._wire.host}"
+        self._offers: dict[tuple[Tool, ...], bytes] = {}
 
     @property
     def name(self) -> str:
@@ -100,7 +104,7 @@ class HostedModel(ABC):
     @property
     def origin(self) -> str:
         """Style and host: what opaque parts of its messages are tagged with."""
-        return f"{self.provider}:{self._wire.host}"
+        return self._origin
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -166,6 +170,20 @@ class HostedModel(ABC):
         if not isinstance(changed, dict):
             raise ConfigError(f"body_transform must return the body, a dict, not {type(changed).__name__}")
         return dumps(changed)
+
+    def _offer(self, request: ModelRequest, encode: Callable[[Sequence[Tool]], bytes]) -> bytes:
+        """The encoded tools: made once for all runs that offer the same."""
+
+        def known() -> bytes:
+            tools = tuple(request.tools)
+            data = self._offers.get(tools)
+            if data is None:
+                if len(self._offers) >= _MOST_OFFERS:
+                    self._offers.clear()
+                data = self._offers[tools] = encode(tools)
+            return data
+
+        return remembered(request.memo, (self._origin, "tools"), request.tools, known)
 
     def _head(self, streamed: bool, tools: bool) -> bytes:
         head = self._heads.get((streamed, tools))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+from functools import lru_cache
 
 LONGEST = 40
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
+@lru_cache(maxsize=1024)  # asked once for the call and once for its result
 def wire_id(id: str) -> str:
     """`id` when it is at most 40 of `[A-Za-z0-9_-]`, else a stable stand-in that is.
 
@@ -27,4 +28,6 @@ def short_id(id: str) -> str:
 
 
 def _digest(id: str) -> str:
+    import hashlib
+
     return hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()

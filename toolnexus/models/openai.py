@@ -49,8 +49,7 @@ class OpenAIModel(HostedModel):
             messages = [remembered(memo, key, request.system, lambda: dumps(system)), *messages]
         if not request.tools:
             return b"", messages
-        tools = remembered(memo, (origin, "tools"), request.tools, lambda: encode_tools(request.tools))
-        return tools, messages
+        return self._offer(request, encode_tools), messages
 
     def _reading(self, sink: ModelSink | None) -> Reading:
         return OpenAIReading(self.origin, sink, self._redact)

@@ -21,6 +21,8 @@ _STOPS: dict[str, StopReason] = {
 _REASONING = ("reasoning_content", "reasoning")
 # What no request takes back, and what is read into parts.
 _READ = frozenset(("role", "content", "refusal", "tool_calls", *_REASONING))
+_OF_CALL = frozenset(("id", "type", "index", "function"))
+_OF_FUNCTION = frozenset(("name", "arguments"))
 _DROPPED = frozenset(("function_call", "annotations", "audio", "images", "executed_tools"))
 _REPLACED = frozenset(("id", "type", "format", "name", "index"))
 
@@ -39,14 +41,16 @@ class _Call:
 
     def take(self, delta: dict[str, Any]) -> None:
         function: dict[str, Any] = delta.get("function") or {}
-        self.id = self.id or delta.get("id") or ""
-        self.name = self.name or function.get("name") or ""
-        arguments = function.get("arguments")
-        if arguments:
+        if not self.id:
+            self.id = delta.get("id") or ""
+        if not self.name:
+            self.name = function.get("name") or ""
+        if arguments := function.get("arguments"):
             self.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
-        rest = {k: v for k, v in delta.items() if k not in ("id", "type", "index", "function")}
-        inner = {k: v for k, v in function.items() if k not in ("name", "arguments")}
-        _merge_into(self.extra, rest | ({"function": inner} if inner else {}))
+        if not delta.keys() <= _OF_CALL or not function.keys() <= _OF_FUNCTION:
+            rest = {k: v for k, v in delta.items() if k not in _OF_CALL}
+            inner = {k: v for k, v in function.items() if k not in _OF_FUNCTION}
+            _merge_into(self.extra, rest | ({"function": inner} if inner else {}))
 
     def part(self, position: int) -> ToolCallPart:
         arguments = "".join(self.arguments)
@@ -112,6 +116,8 @@ class OpenAIReading:
             self._say(refusal)
         for call in delta.get("tool_calls") or ():
             self._call(call, whole)
+        if delta.keys() <= _READ:
+            return
         for key, value in delta.items():
             if value and key not in _READ and key not in _DROPPED:
                 _merge_into(self._extra, {key: value})
@@ -244,6 +250,11 @@ def _usage(data: Any) -> Usage | None:
     fields = cast(dict[str, Any], data)
     prompt: dict[str, Any] = fields.get("prompt_tokens_details") or {}
     output: dict[str, Any] = fields.get("completion_tokens_details") or {}
+    if not prompt and not output and "prompt_cache_hit_tokens" not in fields:
+        return Usage(
+            prompt_tokens=_count(fields.get("prompt_tokens")),
+            completion_tokens=_count(fields.get("completion_tokens")),
+        )
     return Usage(
         prompt_tokens=_count(fields.get("prompt_tokens")),
         completion_tokens=_count(fields.get("completion_tokens")),

@@ -31,7 +31,7 @@ def encode_message(message: Message, origin: str) -> bytes:
     What only another endpoint understands is left out; what `origin` itself sent goes back to it.
     """
     if message.role == "tool":
-        return b",".join([dumps(m) for m in _tool_messages(message, _ids(origin))])
+        return dumps(_tool_messages(message, _ids(origin)))[1:-1]
     if message.role == "user":
         return dumps({"role": "user", "content": _user_content(message)})
     return dumps(_assistant(message, origin))
@@ -81,6 +81,8 @@ def _tool_messages(message: Message, ids: Callable[[str], str]) -> list[dict[str
 
 
 def _tool_text(result: ToolResultPart) -> str:
+    if not result.media:
+        return result.output
     notes = [
         note(media, "in the next user message" if is_image(media) else "not shown: not a text or image")
         for media in result.media
@@ -112,11 +114,14 @@ def _assistant(message: Message, origin: str) -> dict[str, Any]:
 
 
 def _call(part: ToolCallPart, ours: bool, ids: Callable[[str], str]) -> dict[str, Any]:
-    extra: dict[str, Any] = dict(part.extra) if ours and part.extra is not None else {}
-    function = cast(Mapping[str, Any], extra.pop("function", {}))
     arguments = part.arguments or "{}"
     if MALFORMED in (parsed := arguments_object(arguments)):
         arguments = dumps(parsed).decode()
+    if part.extra is None or not ours:
+        plain = {"name": part.name, "arguments": arguments}
+        return {"id": ids(part.id), "type": "function", "function": plain}
+    extra = dict(part.extra)
+    function = cast(Mapping[str, Any], extra.pop("function", {}))
     return {
         **extra,
         "id": ids(part.id),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -33,6 +32,8 @@ class RetryPolicy:
 
     def delay(self, attempt: int, hint: float | None) -> float:
         """Seconds to wait after the failure of `attempt` (from 1); never less than the hint."""
+        import random
+
         spread = 1 + random.random() / 4  # many runs that failed together must not come back together
         if hint is not None:
             return hint * spread

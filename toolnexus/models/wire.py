@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Protocol, cast, runtime_checkable
 
 from toolnexus.errors import ModelHTTPError, ModelResponseError
@@ -132,6 +130,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         pass
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
     try:
         when = parsedate_to_datetime(value)
     except ValueError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
     """Run every job at once; results in job order.
 
     The first failure cancels the rest and is raised as itself, never inside an exception group.
@@ -25,10 +25,7 @@ async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
                 raise
             raise RuntimeError("a job was cancelled from inside") from stray
 
-    async def start(job: Callable[[], Awaitable[T]]) -> T:
-        return await job()
-
-    tasks = [asyncio.create_task(start(job)) for job in jobs]
+    tasks = [asyncio.create_task(job()) for job in jobs]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:

@@ -6,7 +6,7 @@ What it is not: a place for model or tool types. Host values (`ContextKey`) are 
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -115,9 +115,9 @@ class Run:
     """What one ask shares in its whole tree."""
 
     __slots__ = (
+        "_id",
         "_trace_id",
         "emit",
-        "id",
         "limits",
         "max_depth",
         "max_sub_agents",
@@ -139,7 +139,7 @@ class Run:
         redact: Redactor | None = None,
         spill: Spill | None = None,
     ) -> None:
-        self.id = "run_" + secrets.token_hex(8)
+        self._id: str | None = None
         self.runner = runner
         self.emit = emit
         """None: nobody reads, so no event object is made."""
@@ -155,9 +155,15 @@ class Run:
         self._trace_id: str | None = None
 
     @property
+    def id(self) -> str:
+        if self._id is None:
+            self._id = "run_" + os.urandom(8).hex()
+        return self._id
+
+    @property
     def trace_id(self) -> str:
         if self._trace_id is None:
-            self._trace_id = secrets.token_hex(16)
+            self._trace_id = os.urandom(16).hex()
         return self._trace_id
 
 
@@ -256,9 +262,10 @@ class Frame:
 class RunContext:
     """What the body of a run sees: its run, its frame, its host values."""
 
-    __slots__ = ("frame", "host", "run")
+    __slots__ = ("_forkable", "frame", "host", "run")
 
     def __init__(self, run: Run, frame: Frame, host: Mapping[ContextKey[Any], Any]) -> None:
+        self._forkable: tuple[ContextKey[Any], ...] | None = None
         self.run = run
         self.frame = frame
         self.host = host
@@ -289,10 +296,13 @@ class RunContext:
 
     def fork(self) -> RunContext:
         """The same rail for a concurrent branch: forkable host values are forked, the rest shared."""
-        if not any(isinstance(value, Forkable) for value in self.host.values()):
+        if self._forkable is None:  # asked of the type, once: a protocol check costs more than a tool call
+            found = [k for k, v in self.host.items() if k is not DEPS and hasattr(v.__class__, "fork")]
+            self._forkable = tuple(found)
+        if not self._forkable:
             return self
-        forked = {k: v.fork() if isinstance(v, Forkable) else v for k, v in self.host.items()}
-        return RunContext(self.run, self.frame, forked)
+        forked = {key: self.host[key].fork() for key in self._forkable}
+        return RunContext(self.run, self.frame, {**self.host, **forked})
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +355,7 @@ class ToolContext:
     @property
     def trace(self) -> Trace:
         if self._span_id is None:
-            self._span_id = secrets.token_hex(8)
+            self._span_id = os.urandom(8).hex()
         return Trace(self.context.run.trace_id, self._span_id)
 
     @property

@@ -65,6 +65,10 @@ class HookSet:
         self.after_tool = (*(base.after_tool if base else ()), *own["after_tool"])
 
 
+NO_HOOKS = HookSet()
+"""What most runs have."""
+
+
 def _overrides(hook: object, point: str) -> bool:
     method = getattr(hook, point, None)
     return callable(method) and getattr(method, "__func__", None) is not getattr(Hooks, point)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import add
 
 from toolnexus.core.usage import Budget, TreeUsage, Usage, UsageRow
 from toolnexus.errors import LimitReached
@@ -76,10 +78,8 @@ class Ledger:
 
     @property
     def own_usage(self) -> Usage:
-        total = Usage()
-        for usage in self.by_model.values():
-            total += usage
-        return total
+        usages = list(self.by_model.values())
+        return reduce(add, usages) if usages else Usage()
 
     @property
     def usage(self) -> TreeUsage:

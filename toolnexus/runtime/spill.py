@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from pathlib import Path
 
@@ -20,6 +18,8 @@ class Spill:
         """Keep `text` and say where. Blocking: call it from threads."""
         with self._lock:
             if self._folder is None:
+                import tempfile
+
                 self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
             self._count += 1
             path = self._folder / f"output-{self._count}.txt"
@@ -34,4 +34,6 @@ class Spill:
         """Remove the folder and all in it."""
         folder, self._folder = self._folder, None
         if folder is not None:
+            import shutil
+
             shutil.rmtree(folder, ignore_errors=True)

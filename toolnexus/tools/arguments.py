@@ -18,6 +18,7 @@ from toolnexus.core.names import did_you_mean
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ToolError
 from toolnexus.tools.coerce import coerce, json_decoder, json_type, of_member
+from toolnexus.tools.quick import quick_check
 
 logger = logging.getLogger("toolnexus.tools")
 
@@ -80,10 +81,13 @@ class _Check:
         self._idle = _says_nothing(self._node)
         self._asks = not self._node.keys() <= _SILENT or bool(self._node.get("required"))
         """Whether even no arguments at all may be wrong."""
+        self._quick = None if self._idle else quick_check(self._node)
         self._validator: Any = None
 
     def __call__(self, arguments: dict[str, Any]) -> dict[str, Any]:
         if self._idle or not (arguments or self._asks):
+            return arguments
+        if self._quick is not None and self._quick(arguments):
             return arguments
         try:
             if self._validator is None:

@@ -52,13 +52,15 @@ class Contract:
         """
         if not arguments and self._needs_nothing:
             return {}
-        arguments = coerce(arguments, self.schema)
-        try:
-            values = self._typed(arguments)
-        except ToolError:
-            raise
-        except Exception as error:  # validators in the types are foreign code
-            raise ToolError(refusal(tool, self._problems(error, arguments))) from None
+        values = self._as_sent(arguments) if self._is_plain else None
+        if values is None:
+            arguments = coerce(arguments, self.schema)
+            try:
+                values = self._typed(arguments)
+            except ToolError:
+                raise
+            except Exception as error:  # validators in the types are foreign code
+                raise ToolError(refusal(tool, self._problems(error, arguments))) from None
         members, given = values.__dict__, values.__pydantic_fields_set__
         return {name: members[f] for f, name in self._fields if f in given or name in self._filled}
 
@@ -68,6 +70,13 @@ class Contract:
             return [], arguments
         named = {**arguments, **dict.fromkeys(self._context, ctx)}
         return [named.pop(p.name, p.default) for p in self._positional], named
+
+    def _as_sent(self, arguments: dict[str, Any]) -> Any:
+        """The values when nothing needs repair, as is usual; repairs never change what is valid."""
+        try:
+            return self._validator.validate_python(arguments, strict=True)
+        except Exception:
+            return None
 
     def _typed(self, arguments: dict[str, Any]) -> Any:
         """Strict in both ways: nothing is converted but what JSON cannot say (dates, enums, models)."""

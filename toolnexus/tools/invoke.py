@@ -92,6 +92,8 @@ async def _answered(ctx: ToolContext) -> ToolResult:
 async def _hooked(ctx: ToolContext) -> ToolResult:
     """The tool between its hooks. A raising hook fails closed."""
     hooks = ctx.context.frame.hooks
+    if not (hooks.before_tool or hooks.after_tool):
+        return await _executed(ctx)
     try:
         for hook in hooks.before_tool:
             early = await settled(hook(ctx))
@@ -142,8 +144,8 @@ def _located(request: Request, ctx: ToolContext) -> Request:
 async def _fit(result: ToolResult, run: Run) -> ToolResult:
     """The result as a model may read it: bounded, and without our secrets."""
     output = run.redact(result.output)
-    told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}
-    if told != result.metadata:
+    if result.metadata:
+        told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}
         result = replace(result, metadata=told)
     if needs_cut(output):
         where = await run_in_thread(run.spill.write, output)

@@ -8,6 +8,8 @@ MAX_LINES = 2_000
 
 def needs_cut(text: str) -> bool:
     """Whether `text` is longer than a model gets to see."""
+    if len(text) < MAX_LINES:  # the usual case: too short for either bound, whatever it holds
+        return False
     if len(text) > MAX_BYTES:
         return True
     long_in_bytes = len(text) * 4 > MAX_BYTES and len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES
