@@ -14,16 +14,14 @@ from weakref import WeakSet
 
 from toolnexus.core.events import Event
 from toolnexus.core.messages import Message
-from toolnexus.core.names import did_you_mean
 from toolnexus.core.result import RunResult
-from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
 from toolnexus.engine.asks import Asks
 from toolnexus.engine.conversations import Conversation, Conversations
-from toolnexus.engine.environment import ENVIRONMENT, Definition, Environment
+from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.models import Models
-from toolnexus.engine.roster import reachable, registry
+from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
@@ -53,7 +51,6 @@ from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.filters import FilterSpec, NameFilter
 from toolnexus.tools.gather import Sources
-from toolnexus.tools.source import ToolSource
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
@@ -127,24 +124,15 @@ class Client:
             agents=tuple(known),
             should_continue=should_continue,
         )
-        self._environment = Environment(
-            resolve=self._models.resolve,
-            default_model=self._models.default,
-            registry=known,
-            welcome=self._welcome,
-            skills=self._sources.skills,
+        self._environment = Environment(models=self._models, sources=self._sources, registry=known)
+        self._redact = Redactor()
+        self._roster = Roster(self._main, self._environment, self._redact)
+        offered = [m for m in (self._models.default, *self._roster.models) if m is not None]
+        self._environment.allowed_models = self._models.allowed(
+            offered if allowed_models is None else allowed_models
         )
-        self._agents = [self._main, *reachable(known.values(), known)]
-        for source in self._brought(self._agents):
-            self._sources.adopt(source)
-        offered = allowed_models
-        if offered is None:
-            offered = [m for m in (self._models.default, *(a.model for a in self._agents)) if m is not None]
-        self._environment.allowed_models = self._models.allowed(offered)
-        self._environment.toolkit = Toolkit(self._sources.tools())
-        self._redact = Redactor([*self._models.secrets, *self._sources.secrets])
-        if self._sources.fixed:
-            self._check_scopes(self._agents, skills=None)
+        for secret in (*self._models.secrets, *self._sources.secrets):
+            self._redact.add(secret)
 
         self._spill = Spill()
         self._processes = ProcessGroups()
@@ -179,7 +167,7 @@ class Client:
         self, target: Runnable | str, input: Any, *, conversation: str | None = None, deps: Any = None
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable."""
-        return raise_error(await self._execute(self._target(target), input, conversation, deps))
+        return raise_error(await self._execute(self._roster.target(target), input, conversation, deps))
 
     @asynccontextmanager
     async def stream(
@@ -197,7 +185,7 @@ class Client:
         had done.
         """
         outbox = Outbox()
-        chosen = self._main if target is None else self._target(target)
+        chosen = self._main if target is None else self._roster.target(target)
         given = as_messages(input) if target is None else input
         stream = Stream(outbox, self._execute(chosen, given, conversation, deps, reader=outbox.put))
         try:
@@ -379,45 +367,6 @@ class Client:
         )
         return RunContext(self._new_run(), frame, self._host())
 
-    def _target(self, target: Runnable | str) -> Runnable:
-        if not isinstance(target, str):
-            return target
-        known = self._environment.registry
-        if target not in known:
-            near = did_you_mean(target, known)
-            raise ConfigError(f"there is no agent {target!r}; registered: {sorted(known)}{near}")
-        return known[target]
-
-    async def _welcome(self, target: Definition) -> None:
-        """Check and open what an agent that is not registered brings along."""
-        if any(target is a for a in self._agents) or not isinstance(target, Agent):
-            return
-        found = reachable([target], dict(self._environment.registry))
-        agents = [a for a in found if not any(a is k for k in self._agents)]
-        async with self._door:  # the runs of one agent may come at once
-            for source in self._brought(agents):
-                await self._sources.admit(source, self._refresh)
-                self._refresh()
-        self._check_scopes(agents, self._sources.skill_names)
-
-    def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
-        """What `agents` have of their own and is new here, each source once."""
-        own = {id(s): s for a in agents for s in a.scope.own if not isinstance(s, Tool)}
-        return [source for source in own.values() if not self._sources.holds(source)]
-
-    def _check_scopes(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
-        tools = list(self._environment.toolkit)
-        for agent in agents:
-            where = f"agent {agent.name!r}: tools"
-            agent.scope.check(tools, skills, where, incomplete=not self._sources.complete)
-            if agent.model is not None:
-                self._models.resolve(agent.model)
-        for secret in (*self._models.secrets, *self._sources.secrets):
-            self._redact.add(secret)
-
-    def _refresh(self) -> None:
-        self._environment.toolkit = Toolkit(self._sources.tools())
-
     async def _open(self) -> None:
         """Open everything once, however many ask at the same time."""
         loop = asyncio.get_running_loop()
@@ -432,7 +381,6 @@ class Client:
             reopening = self._loop is not None
             self._loop = loop
             self._asker = Asker(self._on_request) if self._on_request is not None else None
-            self._door = asyncio.Lock()
             self._opening = asyncio.create_task(self._open_sources(reopening))
         assert self._opening is not None
         if self._opening.done() and not self._opening.cancelled():
@@ -448,9 +396,9 @@ class Client:
         if reopening:  # the loop they were opened on is gone
             await self._sources.aclose()
         try:
-            await self._sources.open(self._refresh)
-            self._refresh()
-            self._check_scopes(self._agents, self._sources.skill_names)
+            await self._sources.open(self._environment.refresh)
+            self._environment.refresh()
+            self._roster.opened()
         except BaseException:
             await self._sources.aclose()
             raise

@@ -7,12 +7,13 @@ from typing import Protocol
 
 from toolnexus.core.tools import Tool
 from toolnexus.engine.delegate import task_tool
+from toolnexus.engine.models import Models
 from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
-from toolnexus.tools.skills import SkillSource
+from toolnexus.tools.gather import Sources
 from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
 
@@ -26,6 +27,10 @@ NO_MODEL = """no model is set. Three ways to go on:
 
 
 MOST_VIEWS = 256
+
+
+async def _nobody_brings_anything(agent: Definition) -> None:
+    """Before a roster is made."""
 
 
 class Definition(Protocol):
@@ -53,18 +58,15 @@ class Environment:
     def __init__(
         self,
         *,
-        resolve: Callable[[str | Model], Model],
-        default_model: Model | None,
+        models: Models,
+        sources: Sources,
         registry: Mapping[str, Runnable],
-        welcome: Callable[[Definition], Awaitable[None]],
-        skills: SkillSource | None = None,
     ) -> None:
-        self.resolve = resolve
-        self.default_model = default_model
+        self.models = models
+        self.sources = sources
         self.registry = registry
-        self.welcome = welcome
+        self.welcome: Callable[[Definition], Awaitable[None]] = _nobody_brings_anything
         """Checks and opens what an agent brings along, before it runs."""
-        self.skills = skills
         self.allowed_models: Mapping[str, Model] = {}
         """Names that the `model` of `task` may take."""
         self._toolkit = Toolkit()
@@ -75,16 +77,16 @@ class Environment:
         """All tools of the client but `task`, which differs from agent to agent."""
         return self._toolkit
 
-    @toolkit.setter
-    def toolkit(self, toolkit: Toolkit) -> None:
-        self._toolkit = toolkit
+    def refresh(self) -> None:
+        """Take what the sources offer now."""
+        self._toolkit = Toolkit(self.sources.tools())
         self._views.clear()
 
     def model(self, agent: Definition, ctx: RunContext) -> Model:
         """The model that runs `agent`: its own, or its caller's. Raises `ConfigError` without any."""
         if agent.model is not None:
-            return self.resolve(agent.model)
-        model = ctx.get(MODEL) or self.default_model
+            return self.models.resolve(agent.model)
+        model = ctx.get(MODEL) or self.models.default
         if model is None:
             raise ConfigError(NO_MODEL)
         return model
@@ -117,15 +119,15 @@ class Environment:
 
     def _build(self, agent: Definition, denied: frozenset[tuple[str, str]], deepest: bool) -> View:
         scope = agent.scope
-        own = self._own(scope)
+        own, skills = self._own(scope), self.sources.skills
         taken = {t.name for t in own}
         tools: list[Tool] = []
         system = agent.system_prompt
         for tool in self._toolkit:
             if tool.name in taken or (tool.source, tool.name) in denied or not scope.admits(tool):
                 continue
-            if tool.source == "skill" and self.skills is not None:
-                mine = self.skills.view(scope.admits_skill)
+            if tool.source == "skill" and skills is not None:
+                mine = skills.view(scope.admits_skill)
                 tools += mine.tools
                 system = f"{system}\n\n{mine.catalog()}".strip()
             else:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.environment import Environment
 from toolnexus.errors import ConfigError, NameConflict
+from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
+from toolnexus.runtime.redact import Redactor
+from toolnexus.tools.source import ToolSource
 
 
 def registry(agents: Iterable[Runnable]) -> dict[str, Runnable]:
@@ -23,7 +29,74 @@ def registry(agents: Iterable[Runnable]) -> dict[str, Runnable]:
     return out
 
 
-def reachable(roots: Iterable[Runnable], known: dict[str, Runnable]) -> list[Agent]:
+class Roster:
+    """Every agent of one client: checked, and with what it brings along adopted by the client.
+
+    Raises `NameConflict` and `ConfigError` for what can be known to be wrong at this point.
+    """
+
+    def __init__(self, main: Agent, environment: Environment, redact: Redactor) -> None:
+        self._environment = environment
+        self._redact = redact
+        self._door = asyncio.Lock()
+        self._agents = [main, *reachable(environment.registry.values(), environment.registry)]
+        for source in self._brought(self._agents):
+            environment.sources.adopt(source)
+        environment.welcome = self.welcome
+        environment.refresh()
+        if environment.sources.fixed:
+            self._check(self._agents, None)
+
+    @property
+    def models(self) -> list[str | Model]:
+        """The models that the agents name."""
+        return [a.model for a in self._agents if a.model is not None]
+
+    def target(self, target: Runnable | str) -> Runnable:
+        """What a name in the registry means. Raises `ConfigError` that lists the names."""
+        if not isinstance(target, str):
+            return target
+        known = self._environment.registry
+        if target not in known:
+            near = did_you_mean(target, known)
+            raise ConfigError(f"there is no agent {target!r}; registered: {sorted(known)}{near}")
+        return known[target]
+
+    def opened(self) -> None:
+        """Hold every name against the tools that are there now. Raises `ConfigError`."""
+        self._door = asyncio.Lock()
+        self._check(self._agents, self._environment.sources.skill_names)
+
+    async def welcome(self, agent: object) -> None:
+        """Check and open what an agent that is not registered brings along."""
+        if any(agent is a for a in self._agents) or not isinstance(agent, Agent):
+            return
+        environment = self._environment
+        found = reachable([agent], environment.registry)
+        agents = [a for a in found if not any(a is k for k in self._agents)]
+        async with self._door:  # the runs of one agent may come at once
+            for source in self._brought(agents):
+                await environment.sources.admit(source, environment.refresh)
+                environment.refresh()
+        self._check(agents, environment.sources.skill_names)
+
+    def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
+        """What `agents` have of their own and is new here, each source once."""
+        own = {id(s): s for a in agents for s in a.scope.own if not isinstance(s, Tool)}
+        return [source for source in own.values() if not self._environment.sources.holds(source)]
+
+    def _check(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
+        environment = self._environment
+        tools, incomplete = list(environment.toolkit), not environment.sources.complete
+        for agent in agents:
+            agent.scope.check(tools, skills, f"agent {agent.name!r}: tools", incomplete=incomplete)
+            if agent.model is not None:
+                environment.models.resolve(agent.model)
+        for secret in (*environment.models.secrets, *environment.sources.secrets):
+            self._redact.add(secret)
+
+
+def reachable(roots: Iterable[Runnable], known: Mapping[str, Runnable]) -> list[Agent]:
     """Every `Agent` among `roots` and below them, each once.
 
     Raises `NameConflict` when two different ones have one name, and `ConfigError` when an agent
@@ -43,7 +116,7 @@ def reachable(roots: Iterable[Runnable], known: dict[str, Runnable]) -> list[Age
     return [a for a in seen.values() if isinstance(a, Agent)]
 
 
-def _below(agent: Agent, named: Sequence[str | Runnable], known: dict[str, Runnable]) -> list[Runnable]:
+def _below(agent: Agent, named: Sequence[str | Runnable], known: Mapping[str, Runnable]) -> list[Runnable]:
     out: list[Runnable] = []
     for target in named:
         if isinstance(target, str):
