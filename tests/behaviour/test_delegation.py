@@ -15,6 +15,7 @@ from toolnexus import (
     ModelRequest,
     ModelResponse,
     NameConflict,
+    SkillDef,
     Tool,
     ToolContext,
     Usage,
@@ -283,8 +284,6 @@ async def test_the_description_of_task_lists_the_registry() -> None:
     task = Client(agents=agents).toolkit.get("task")
     assert isinstance(task, Tool)
     assert task.description.endswith(
-        "- explore: Reads code. (tools: read, grep)\n- writer: Writes prose. (tools: none)"
-    ) or task.description.endswith(
         "- explore: Reads code. (tools: grep, read)\n- writer: Writes prose. (tools: none)"
     )
     assert (
@@ -460,3 +459,74 @@ async def test_equal_calls_are_fresh_runs() -> None:
     ids = [part.id for m in result.messages for part in m.tool_calls]
     assert ids == ["call_0", "call_0~2", "call_0~3", "call_0~4"]
     assert [r.call_id for m in result.messages for r in m.tool_results] == ids
+
+
+async def test_a_denied_skill_stays_denied_below() -> None:
+    """[SUB-18] Neither the catalog nor the skill tool of a child has what its caller denies itself."""
+    systems: dict[str, str] = {}
+    answers: list[str] = []
+
+    def fn(request: ModelRequest) -> Message | str:
+        systems[request.agent] = request.system
+        if request.agent == "leaf":
+            if request.turn == 1:
+                return calls(call("skill", name="secret"))
+            answers.append(request.messages[-1].tool_results[0].output)
+            return "ok"
+        target = {"main": "mid", "mid": "leaf"}[request.agent]
+        return calls(call("task", agent=target, prompt="p")) if request.turn == 1 else "ok"
+
+    skills = [SkillDef(name=n, description=n, content=f"THE {n.upper()} TEXT") for n in ("open", "secret")]
+    agents = [Agent(name="mid", tools={"skills": {"secret": False}}), Agent(name="leaf")]
+    async with Client(model=FunctionModel(fn), builtins=False, skills=skills, agents=agents) as c:
+        await c.ask("go")
+    assert "secret" in systems["main"] and "secret" not in systems["mid"] + systems["leaf"]
+    assert "open" in systems["leaf"] and "THE SECRET TEXT" not in answers[0]
+
+
+async def test_a_denial_covers_tools_that_come_later() -> None:
+    """[SUB-18] A server that a caller denies itself cannot reach a child with a tool that it lists later."""
+
+    class Late:
+        name = "srv"
+
+        def __init__(self) -> None:
+            self.tools: list[Tool] = []
+
+        async def open(self, on_change: Callable[[], None]) -> None:
+            self.changed = on_change
+
+        async def aclose(self) -> None: ...
+
+        def list(self) -> None:
+            async def execute(arguments: object, ctx: object) -> str:
+                return "DENIED TOOL RAN"
+
+            self.tools = [Tool("srv_new", "New.", {"type": "object"}, execute, source="mcp", origin="srv")]
+            self.changed()
+
+    late = Late()
+
+    @tool
+    async def list_more() -> str:
+        """Make the server list more."""
+        late.list()
+        return "listed"
+
+    offers: list[list[str]] = []
+
+    def fn(request: ModelRequest) -> Message | str:
+        if request.agent == "leaf":
+            offers.append(offered(request))
+            return calls(call("list_more")) if request.turn == 1 else "ok"
+        target = {"main": "mid", "mid": "leaf"}[request.agent]
+        return calls(call("task", agent=target, prompt="p")) if request.turn == 1 else "ok"
+
+    agents = [
+        Agent(name="mid", tools={"mcp": {"srv*": False}}),
+        Agent(name="leaf", tools=["srv_*", "list_more"]),
+    ]
+    async with Client(model=FunctionModel(fn), builtins=False, tools=[late, list_more], agents=agents) as c:
+        await c.ask("go")
+        assert "srv_new" in c.toolkit.names()
+    assert offers == [["list_more"], ["list_more"]]

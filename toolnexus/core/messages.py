@@ -7,7 +7,7 @@ shapes never get further than `models/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -156,3 +156,7 @@ def close_transcript(
             pending = message.tool_calls
     settle()
     return tuple(out)
+
+
+Prompt = str | Message | TextPart | MediaPart | Sequence[Message] | Sequence[str | TextPart | MediaPart]
+"""What may be asked: text, text and media parts, a message, or messages."""

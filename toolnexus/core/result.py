@@ -77,9 +77,11 @@ class RunResult:
         elif self.status == "pending":
             failure = Suspended(self.pending)
         else:
-            hit = self.limits_hit[0] if self.limits_hit else None
-            failure = LimitReached(
-                self.limit or (hit.limit if hit else "unknown"), hit.value if hit else None, self.path
+            hit = next((h for h in self.limits_hit if h.path == self.path), None)
+            failure = (
+                LimitReached(hit.limit, hit.value, hit.scope)
+                if hit is not None
+                else LimitReached(self.limit or "unknown", None, self.path)
             )
         if isinstance(failure, (LimitReached, Suspended)):
             failure.result = self

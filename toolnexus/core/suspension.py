@@ -50,7 +50,11 @@ class Answer:
     id: str
     ok: bool = True
     data: Any = None
-    """What was answered: text, a mapping, a list, as the host gave it."""
+    """What was answered, as the host gave it; the asking tool reads `ctx.answer.data`.
+
+    The builtin `question` takes the text, or a list of texts in the order of `data["questions"]`;
+    `input` takes a mapping that fits `data["schema"]`; `approval` and `authorization` need none.
+    """
     reason: Reason | None = None
     """Why not, when `ok` is false."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from toolnexus.errors import ConfigError
+from toolnexus.core.options import count, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +123,9 @@ class TreeUsage(Usage):
         return out
 
 
+_NO_CEILING = ", or None for no ceiling"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Ceilings for one run and everything below it; None means no ceiling here.
@@ -140,9 +143,9 @@ class Budget:
     """How many sub-agents are active at once in the whole tree. Only the client's counts."""
 
     def __post_init__(self) -> None:
-        for name in ("requests", "tokens", "tool_calls", "seconds"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ConfigError(f"budget {name}={value!r} must be 0 or more, or None for no ceiling")
-        if self.concurrency < 1:
-            raise ConfigError(f"budget concurrency={self.concurrency!r} must be 1 or more")
+        for name in ("requests", "tokens", "tool_calls"):
+            if getattr(self, name) is not None:
+                count(f"budget {name}", getattr(self, name), 0, _NO_CEILING)
+        if self.seconds is not None:
+            seconds("budget seconds", self.seconds, _NO_CEILING)
+        count("budget concurrency", self.concurrency, 1)

@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolnexus.core.messages import MediaPart, Message, TextPart, close_transcript, user
+from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
 from toolnexus.engine.environment import ENVIRONMENT, MODEL
+from toolnexus.engine.options import run_settings
 from toolnexus.engine.runner import result_of
 from toolnexus.engine.scope import Scope, ToolSpec
 from toolnexus.engine.turn import model_turn
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
-from toolnexus.runtime.hooks import HookSet, settled
+from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
@@ -67,23 +69,25 @@ class Agent:
 
     def __post_init__(self) -> None:
         where = f"agent {self.name!r}"
+        settings = run_settings(
+            f"{where}: ",
+            model=self.model,
+            system_prompt=self.system_prompt,
+            budget=self.budget,
+            hooks=self.hooks,
+            on_request=self.on_request,
+            should_continue=self.should_continue,
+            max_turns=self.max_turns,
+            workdir=self.workdir,
+        )
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 64:
             raise ConfigError(f"{where}: a name is 1 to 64 characters of text")
-        if self.max_turns is not None and self.max_turns < 1:
-            raise ConfigError(f"{where}: max_turns={self.max_turns!r} must be 1 or more")
-        if isinstance(self.agents, str):
-            raise ConfigError(f"{where}: agents={self.agents!r} must be a list of names or agents")
+        expect(f"{where}: description", self.description, str, "give text")
+        if self.agents is not None:
+            items(f"{where}: agents", self.agents, "give a list of names or agents")
         if self.budget is not None and self.budget.concurrency != Budget().concurrency:
             raise ConfigError(f"{where}: concurrency is set on the client's budget, for the whole tree")
-        HookSet(self.hooks)
         scope = Scope.of(self.tools, f"{where}: tools")
-        settings = RunSettings(
-            budget=self.budget,
-            hooks=tuple(self.hooks),
-            on_request=self.on_request,
-            max_turns=self.max_turns,
-            workdir=None if self.workdir is None else Path(self.workdir).resolve(),
-        )
         object.__setattr__(self, "scope", scope)
         object.__setattr__(self, "settings", settings)
 
@@ -99,18 +103,21 @@ class Agent:
         frame = ctx.frame
         model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
         ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None})
-        denied = frame.denied
+        if self.scope.denies_anything:
+            frame.denied = (*frame.denied, self.scope)
         frame.transcript += as_messages(input)
         while True:
-            frame.denied = denied
+            frame.check_cancelled()
+            if frame.slot is not None and frame.slot.lost:
+                await frame.slot.regain()
             view = environment.view(self, ctx)
-            frame.denied = denied | view.denied
             if frame.turns >= frame.max_turns:
                 return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
             if frame.inbox:
                 frame.transcript += frame.inbox
                 frame.inbox.clear()
             response = await model_turn(ctx, model, system=view.system, tools=view.tools)
+            frame.check_cancelled()
             if response.stop in _LIMITS:
                 frame.transcript[:] = close_transcript(frame.transcript, CUT)
                 return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
@@ -119,6 +126,7 @@ class Agent:
                 batch = await run_tool_calls(ctx, view, calls)
                 frame.transcript.append(Message("tool", batch.results))
                 frame.results.clear()
+                frame.check_cancelled()
                 if batch.stop is not None:
                     return Outcome(status="incomplete", limit=batch.stop)
                 if batch.requests:

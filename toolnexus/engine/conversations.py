@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from toolnexus.core.messages import Message, close_transcript
+from toolnexus.core.messages import Message, Prompt, close_transcript
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Request
-from toolnexus.errors import RunError, StoreConflict, StoreError, Suspended
+from toolnexus.errors import RunError, StoreConflict, Suspended
 from toolnexus.stores.base import Store
+
+logger = logging.getLogger("toolnexus.conversations")
 
 INTERRUPTED = "interrupted: the run that made this call ended before it finished"
 
-_asking: ContextVar[frozenset[tuple[object, str]]] = ContextVar("toolnexus_asking", default=frozenset())
+
+class _Ask:
+    """One ask in flight. A task that a tool starts keeps its context, and may ask again afterwards."""
+
+    def __init__(self, conversation: tuple[object, str]) -> None:
+        self.conversation = conversation
+        self.over = False
+
+
+_asking: ContextVar[tuple[_Ask, ...]] = ContextVar("toolnexus_asking", default=())
 
 Body = Callable[[Sequence[Message], list[Message]], Awaitable[RunResult]]
 """Runs on a history and an inbox. Raises only `CancelledError`, with `.result`."""
@@ -50,30 +62,34 @@ class Conversations:
         run is part of this very conversation, and `StoreError` with the result when it cannot be
         stored.
         """
-        mine = (self._key, id)
-        if mine in _asking.get():
+        if any(ask.conversation == (self._key, id) and not ask.over for ask in _asking.get()):
             raise RunError(
                 f"conversation {id!r} is asked by a tool of its own run, which would wait for itself; "
                 "use another conversation, or none"
             )
         lock = self._locks.setdefault(id, asyncio.Lock())
         await lock.acquire()
-        token = _asking.set(_asking.get() | {mine})
+        mine = _Ask((self._key, id))
+        token = _asking.set((*_asking.get(), mine))
         try:
             ended = await self._run(id, body)
         except BaseException:
             lock.release()
             raise
         finally:
+            mine.over = True
             _asking.reset(token)
             self._inboxes.pop(id, None)
         saving = self._saves[id] = asyncio.create_task(self._save(id, ended.added, ended.version))
         saving.add_done_callback(lambda _: self._saves.pop(id))
         saving.add_done_callback(lambda _: lock.release())
+        saving.add_done_callback(lambda task: _log_loss(id, task))
         try:
             await asyncio.shield(saving)
-        except (StoreError, asyncio.CancelledError) as failure:
+        except (Exception, asyncio.CancelledError) as failure:
             failure.result = ended.result  # type: ignore[union-attr]
+            if ended.cancelled is not None:
+                raise ended.cancelled from failure
             raise
         if ended.cancelled is not None:
             raise ended.cancelled
@@ -145,6 +161,12 @@ class Conversations:
                 version = conflict.version
 
 
+def _log_loss(id: str, save: asyncio.Task[None]) -> None:
+    """Say what was lost, also when nobody waits for it any more."""
+    if not save.cancelled() and (failure := save.exception()) is not None:
+        logger.error("what conversation %r gained was not stored: %s", id, failure)
+
+
 class Conversation:
     """One conversation of a client: `client.conversation(id)`."""
 
@@ -159,9 +181,9 @@ class Conversation:
         """The stored messages, every call answered."""
         return await self._conversations.messages(self.id)
 
-    async def ask(self, prompt: object, **options: object) -> RunResult:
-        """`client.ask(prompt, conversation=id, …)`."""
-        return await self._ask(prompt, conversation=self.id, **options)
+    async def ask(self, prompt: Prompt, *, deps: Any = None) -> RunResult:
+        """`client.ask(prompt, conversation=id, deps=deps)`."""
+        return await self._ask(prompt, conversation=self.id, deps=deps)
 
     @property
     def pending(self) -> tuple[Request, ...]:

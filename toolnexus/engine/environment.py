@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from toolnexus.core.tools import Tool
 from toolnexus.engine.delegate import task_tool
@@ -12,7 +12,7 @@ from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
-from toolnexus.runtime.context import ContextKey, RunContext, Runnable
+from toolnexus.runtime.context import ContextKey, Denial, RunContext, Runnable
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
@@ -70,7 +70,7 @@ class Environment:
         self.allowed_models: Mapping[str, Model] = {}
         """Names that the `model` of `task` may take."""
         self._toolkit = Toolkit()
-        self._views: dict[tuple[int, bool, frozenset[tuple[str, str]]], tuple[Definition, View]] = {}
+        self._views: dict[tuple[Any, ...], tuple[Definition, tuple[Denial, ...], View]] = {}
 
     @property
     def toolkit(self) -> Toolkit:
@@ -94,13 +94,14 @@ class Environment:
     def view(self, agent: Definition, ctx: RunContext) -> View:
         """What `agent` is offered in this run."""
         deepest = ctx.frame.depth >= ctx.run.max_depth
-        key = (id(agent), deepest, ctx.frame.denied)
+        denied = ctx.frame.denied
+        key = (id(agent), deepest, *map(id, denied))
         known = self._views.get(key)
         if known is None:
             if len(self._views) >= MOST_VIEWS:
                 self._views.clear()
-            known = self._views[key] = (agent, self._build(agent, ctx.frame.denied, deepest))
-        return known[1]
+            known = self._views[key] = (agent, denied, self._build(agent, denied, deepest))
+        return known[2]
 
     def targets(self, agent: Definition) -> dict[str, Runnable]:
         """Whom `agent` may delegate to, by name, sorted."""
@@ -117,17 +118,19 @@ class Environment:
         catalog = [self._line(target) for target in targets.values()]
         return task_tool(targets, catalog, self.allowed_models)
 
-    def _build(self, agent: Definition, denied: frozenset[tuple[str, str]], deepest: bool) -> View:
+    def _build(self, agent: Definition, denied: tuple[Denial, ...], deepest: bool) -> View:
         scope = agent.scope
         own, skills = self._own(scope), self.sources.skills
         taken = {t.name for t in own}
         tools: list[Tool] = []
         system = agent.system_prompt
         for tool in self._toolkit:
-            if tool.name in taken or (tool.source, tool.name) in denied or not scope.admits(tool):
+            if tool.name in taken or not scope.admits(tool) or any(d.denies(tool) for d in denied):
                 continue
             if tool.source == "skill" and skills is not None:
-                mine = skills.view(scope.admits_skill)
+                mine = skills.view(
+                    lambda name: scope.admits_skill(name) and not any(d.denies_skill(name) for d in denied)
+                )
                 tools += mine.tools
                 system = f"{system}\n\n{mine.catalog()}".strip()
             else:
@@ -136,16 +139,13 @@ class Environment:
         task = self.task(agent)
         unoffered: dict[str, Tool] = {}
         if task is not None and task.name not in {t.name for t in tools}:
-            if ("builtin", task.name) in denied:
+            if any(d.denies(task) for d in denied):
                 pass
             elif deepest:
                 unoffered[task.name] = task
             else:
                 tools.append(task)
-        dropped = frozenset((t.source, t.name) for t in self._toolkit if scope.denies(t))
-        if not scope.offers_task(with_agents=True):
-            dropped |= {("builtin", "task")}
-        return View(tools=tuple(tools), system=system, unoffered=unoffered, denied=dropped)
+        return View(tools=tuple(tools), system=system, unoffered=unoffered)
 
     def _own(self, scope: Scope) -> list[Tool]:
         tools = [entry for entry in scope.own if isinstance(entry, Tool)]

@@ -8,7 +8,7 @@ from typing import Any
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.models.http import HttpPool
-from toolnexus.models.registry import resolve
+from toolnexus.models.registry import checked_model, resolve
 
 
 class Models:
@@ -48,9 +48,7 @@ class Models:
         """The model that `spec` means. Raises `ConfigError` that says what is allowed."""
         if not isinstance(spec, str):
             if not any(spec is m for m in self._given):
-                if not isinstance(spec, Model):
-                    raise ConfigError(f"{spec!r} is no model; give 'provider:name' or a Model object")
-                self._given.append(spec)
+                self._given.append(checked_model(spec))
             return spec
         known = self._by_spec.get(spec)
         if known is None:

@@ -63,9 +63,13 @@ class Roster:
         return known[target]
 
     def opened(self) -> None:
-        """Hold every name against the tools that are there now. Raises `ConfigError`."""
+        """Hold every name against the tools that are there now, and read every schema.
+
+        Raises `ConfigError`.
+        """
         self._door = asyncio.Lock()
         self._check(self._agents, self._environment.sources.skill_names)
+        _read_schemas([*self._environment.toolkit, *(s for a in self._agents for s in a.scope.own)])
 
     async def welcome(self, agent: object) -> None:
         """Check and open what an agent that is not registered brings along."""
@@ -94,6 +98,13 @@ class Roster:
                 environment.models.resolve(agent.model)
         for secret in (*environment.models.secrets, *environment.sources.secrets):
             self._redact.add(secret)
+
+
+def _read_schemas(tools: Iterable[object]) -> None:
+    """A function whose types say no schema is wrong now, not in the middle of a run."""
+    for tool in tools:
+        if isinstance(tool, Tool):
+            _ = tool.input_schema
 
 
 def reachable(roots: Iterable[Runnable], known: Mapping[str, Runnable]) -> list[Agent]:

@@ -6,6 +6,7 @@ Runnable. Only this module creates a frame, and no exception but a cancel crosse
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ class LocalRunner:
         )
         frame.transcript.extend(history)
         frame.start = len(history)
-        frame.call_ids.update(c.id for m in history for c in m.tool_calls)
+        frame.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
         if inbox is not None:
             frame.inbox = inbox
         seconds = min((b.seconds for b in budgets if b.seconds is not None), default=None)
@@ -144,6 +145,8 @@ class LocalRunner:
         except Exception as failure:
             error = failure
         except BaseException as cancel:
+            if isinstance(cancel, asyncio.CancelledError) and not frame.is_cancelled:
+                return _finish(ctx, outcome, RuntimeError("the run was cancelled from inside"), reason)
             outcome = Outcome(status="incomplete", limit=frame.hit(run, "cancelled", None))
             result = _finish(ctx, outcome, None, "interrupted: the run was cancelled")
             if frame.parent is None:
@@ -163,6 +166,8 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
     limit = outcome.limit or (frame.limits[0] if frame.limits else None)
     depth = len(frame.path)
     text = _last_text(frame)
+    if not text and outcome.requests:
+        text = "\n".join(request.prompt for request in outcome.requests)
     output = outcome.output
     return RunResult(
         status=status,

@@ -69,6 +69,16 @@ class Scope:
         kind = self._filter(tool)
         return kind is not None and kind.denies(*_aliases(tool))
 
+    @property
+    def denies_anything(self) -> bool:
+        """Whether anything is denied by name."""
+        return any(names.deny for names in self.by_kind.values())
+
+    def denies_skill(self, name: str) -> bool:
+        """Whether the skill is denied by name, for this agent and everything below it."""
+        kind = self.by_kind.get("skills")
+        return kind is not None and kind.denies(name)
+
     def admits_skill(self, name: str) -> bool:
         """Whether the agent may load this skill."""
         kind = self.by_kind.get("skills")

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolnexus.core.events import Event
 from toolnexus.core.result import RunResult
+from toolnexus.errors import RunError
 from toolnexus.runtime.outbox import Outbox
 
 
@@ -18,6 +19,7 @@ class Stream:
         self._outbox = outbox
         self._result: RunResult | None = None
         self._failure: BaseException | None = None
+        self._work = work
         self._task = asyncio.create_task(self._drive(work))
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -27,16 +29,25 @@ class Stream:
 
     @property
     def result(self) -> RunResult:
-        """What the run gave. Raises `RuntimeError` while it is still under way."""
-        if self._result is None:
+        """What the run gave.
+
+        Raises `RuntimeError` while it is still under way, and `RunError` when it never began.
+        """
+        if self._result is not None:
+            return self._result
+        if not self._task.done():
             raise RuntimeError("the run is still under way: read the events to their end first")
-        return self._result
+        if self._failure is not None:
+            raise RunError(f"the run has no result, it never began: {self._failure}") from self._failure
+        raise RunError("the run has no result: its stream was left before it began")
 
     async def leave(self) -> None:
         """Stop the run if it is still under way, and wait for its end."""
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
+        self._work.close()  # a task that is cancelled before its first step never awaits it
+        self._outbox.close()
 
     def raise_failure(self) -> None:
         """Raise what the run raised, if it failed by itself."""

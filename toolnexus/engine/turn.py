@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
 from toolnexus.core.messages import Message, ToolCallPart
@@ -14,6 +14,8 @@ from toolnexus.core.usage import Usage
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
+
+T = TypeVar("T")
 
 MAX_CALL_ID = 40
 CHARS_PER_TOKEN = 4
@@ -43,25 +45,35 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
         agent=frame.agent,
         turn=frame.turns,
     )
+    for hook in frame.hooks.before_model:
+        request = _kept(await settled(hook(ctx, request)), request, "before_model")
     try:
-        for hook in frame.hooks.before_model:
-            request = await settled(hook(ctx, request)) or request
         response = await model.generate(request)
     except BaseException:
         frame.ledger.record(model.name, Usage(requests=1))
         raise
-    usage = (response.usage or _estimate(request, response)).of_one_request()
+    usage = (response.usage or _estimate(request, response, frame)).of_one_request()
     answered_by = response.model or model.name
     frame.ledger.record(answered_by, usage)
     if emit is not None:
         emit(UsageReported(path=frame.path, model=answered_by, usage=usage))
     for hook in frame.hooks.after_model:
-        response = await settled(hook(ctx, response)) or response
+        response = _kept(await settled(hook(ctx, response)), response, "after_model")
     if sink is not None and not sink.wrote and response.message.text:
         sink.text(response.message.text)
     message = _with_unique_ids(response.message, frame)
     frame.transcript.append(message)
     return response if message is response.message else replace(response, message=message)
+
+
+def _kept(changed: Any, value: T, point: str) -> T:
+    """What a hook made of `value`; None leaves it."""
+    if changed is None:
+        return value
+    if not isinstance(changed, type(value)):
+        wanted, got = type(value).__name__, type(changed).__name__
+        raise TypeError(f"a {point} hook returned {got}; it may return a {wanted} or None")
+    return changed
 
 
 class _Sink:
@@ -92,43 +104,53 @@ def _with_unique_ids(message: Message, frame: Frame) -> Message:
     seen, changed = frame.call_ids, False
     calls = message.tool_calls
     if _fine(ids := {call.id for call in calls}, len(calls), seen):
-        seen |= ids
+        seen.update(dict.fromkeys(ids, 1))
         return message
     parts: list[Any] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             id = _unique(part.id, seen)
-            seen.add(id)
             if id != part.id:
                 part, changed = replace(part, id=id), True
         parts.append(part)
     return replace(message, parts=tuple(parts)) if changed else message
 
 
-def _fine(ids: set[str], count: int, seen: set[str]) -> bool:
+def _fine(ids: set[str], count: int, seen: dict[str, int]) -> bool:
     """Whether the ids of `count` calls can stay as they are: the usual case."""
-    return len(ids) == count and seen.isdisjoint(ids) and all([0 < len(id) <= MAX_CALL_ID for id in ids])
+    return (
+        len(ids) == count and seen.keys().isdisjoint(ids) and all([0 < len(id) <= MAX_CALL_ID for id in ids])
+    )
 
 
-def _unique(id: str, seen: set[str]) -> str:
+def _unique(id: str, seen: dict[str, int]) -> str:
     base = id or "call"
     if len(base) > MAX_CALL_ID:
         from hashlib import sha256
 
-        base = f"{base[:23]}_{sha256(base.encode()).hexdigest()[:16]}"
-    candidate, n = base, 1
+        digest = sha256(base.encode("utf-8", "surrogatepass")).hexdigest()
+        base = f"{base[:23]}_{digest[:16]}"
+    candidate, n = base, seen.get(base, 0)
     while candidate in seen:
         n += 1
         suffix = f"~{n}"
         candidate = base[: MAX_CALL_ID - len(suffix)] + suffix
+    seen[candidate], seen[base] = 1, max(n, 1)
     return candidate
 
 
-def _estimate(request: ModelRequest, response: ModelResponse) -> Usage:
-    """What an endpoint that reports nothing may have used, so that budgets still hold."""
-    read = len(request.system) + sum(_size(m) for m in request.messages)
+def _estimate(request: ModelRequest, response: ModelResponse, frame: Frame) -> Usage:
+    """What an endpoint that reports nothing may have used, so that budgets still hold.
+
+    The transcript is counted as it grows, not anew in every turn.
+    """
+    known, size = frame.memo.get(_estimate, (0, 0))
+    if known > len(request.messages):
+        known = size = 0
+    size += sum(_size(m) for m in request.messages[known:])
+    frame.memo[_estimate] = (len(request.messages), size)
     return Usage(
-        prompt_tokens=read // CHARS_PER_TOKEN,
+        prompt_tokens=(len(request.system) + size) // CHARS_PER_TOKEN,
         completion_tokens=_size(response.message) // CHARS_PER_TOKEN,
         estimated=True,
     )

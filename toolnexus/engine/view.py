@@ -17,8 +17,6 @@ class View:
     system: str = ""
     unoffered: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """Tools that are not offered but answer when called (`task` at the depth limit refuses)."""
-    denied: frozenset[tuple[str, str]] = frozenset()
-    """What this agent denies itself and everything below, as `(source, name)`."""
     _by_name: Mapping[str, Tool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -30,8 +30,9 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         await _stop(tasks)
-    for task in tasks:
-        if not task.cancelled() and (failure := task.exception()) is not None:
+    failures = [task.exception() for task in tasks if not task.cancelled()]  # all looked at, one raised
+    for failure in failures:
+        if failure is not None:
             raise failure
     if any(task.cancelled() for task in tasks):
         raise RuntimeError("a job was cancelled from inside")

@@ -6,6 +6,7 @@ What it is not: a place for model or tool types. Host values (`ContextKey`) are 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -68,6 +69,13 @@ class Outcome:
     limit: Limit | None = None
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
+
+
+class Denial(Protocol):
+    """What one agent denies itself and everything below it."""
+
+    def denies(self, tool: Tool) -> bool: ...
+    def denies_skill(self, name: str) -> bool: ...
 
 
 @runtime_checkable
@@ -171,6 +179,8 @@ class Frame:
     """What one run owns. The frame owns the transcript, so every exit keeps the work done."""
 
     __slots__ = (
+        "_cancels",
+        "_task",
         "agent",
         "asker",
         "call_id",
@@ -210,7 +220,7 @@ class Frame:
         slot: Slot | None = None,
         asker: Asker | None = None,
         max_turns: int = 10,
-        denied: frozenset[tuple[str, str]] = frozenset(),
+        denied: tuple[Denial, ...] = (),
     ) -> None:
         self.path = path
         self.agent = agent
@@ -228,12 +238,14 @@ class Frame:
         """The nearest one up the tree who answers questions in place."""
         self.max_turns = max_turns
         self.denied = denied
-        """`(source, name)` of tools that are denied here and in everything below."""
+        """What is denied here and in everything below."""
         self.transcript: list[Message] = []
         self.start = 0
         """Where this run's own messages begin; what lies before is the conversation so far."""
-        self.call_ids: set[str] = set()
-        """Every call id of the transcript."""
+        self.call_ids: dict[str, int] = {}
+        """Every call id of the transcript, with how often it was asked for."""
+        self._task = asyncio.current_task()
+        self._cancels = self._task.cancelling() if self._task is not None else 0
         self.inbox: list[Message] = []
         """Messages that somebody wants in before the next turn."""
         self.results: dict[str, ToolResultPart] = {}
@@ -248,6 +260,18 @@ class Frame:
         self.memo: dict[Any, Any] = {}
         """What models keep between the requests of this run."""
         self.deadline: Deadline | None = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody cancelled what runs here; a cancel that a library made up does not count."""
+        task = asyncio.current_task()
+        before = self._cancels if task is self._task else 0
+        return task is not None and task.cancelling() > before
+
+    def check_cancelled(self) -> None:
+        """Raise `CancelledError` when a cancel was swallowed on its way here."""
+        if self.is_cancelled:
+            raise asyncio.CancelledError
 
     def hit(self, run: Run, name: str, value: float | None, scope: tuple[str, ...] | None = None) -> Limit:
         """Note that this run met a limit, its own or that of the run at `scope`."""

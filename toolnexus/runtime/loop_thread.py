@@ -21,6 +21,11 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs on this very thread, where waiting for the loop would never end."""
+        return threading.current_thread() is self._thread
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there and return its result here.
 

@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from toolnexus.core.suspension import Answer, Request
+from toolnexus.runtime.hooks import settled
 
 if TYPE_CHECKING:
     from toolnexus.runtime.context import Frame
 
-OnRequest = Callable[[Request], Awaitable[Answer]]
-"""Answers a question in place. Called for one question at a time, in call order."""
+OnRequest = Callable[[Request], Answer | Awaitable[Answer]]
+"""Answers a question in place, plain or async. Called for one question at a time, in call order."""
 
 
 class Asker:
@@ -28,10 +29,14 @@ class Asker:
     async def ask(self, request: Request, frame: Frame) -> Answer:
         """The answer to `request`; meanwhile the run's slot is lent and its clocks stand still.
 
-        Raises whatever the handler raises, and `ValueError` for an answer to another question.
+        Raises whatever the handler raises, `TypeError` for what is no answer, and `ValueError` for an
+        answer to another question.
         """
         async with waiting(frame), self._turn:
-            answer = await self._handler(request)
+            answer = await settled(self._handler(request))
+        if not isinstance(answer, Answer):
+            kind = type(answer).__name__
+            raise TypeError(f"on_request must return an Answer(id=request.id, …), not {kind}")
         if answer.id != request.id:
             raise ValueError(f"the answer is for {answer.id!r}, the question is {request.id!r}")
         return answer

@@ -51,16 +51,18 @@ class Slot:
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         self._held = False
+        self._entered = False
         self._waits = 0
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
         """Hold the slot for the life of the run."""
         await self._slots.acquire()
-        self._held = True
+        self._held = self._entered = True
         try:
             yield
         finally:
+            self._entered = False
             if self._held:
                 self._held = False
                 self._slots.release()
@@ -81,6 +83,18 @@ class Slot:
             await self._back()
             raise
         await self._back()
+
+    @property
+    def lost(self) -> bool:
+        """Whether a wait was cancelled while the run goes on, so that it works without its slot."""
+        return self._entered and not self._held and self._waits == 0
+
+    async def regain(self) -> None:
+        """Take the slot again after it was lost."""
+        await self._slots.acquire(returning=True)
+        if self._held:
+            self._slots.release()
+        self._held = True
 
     async def _back(self) -> None:
         self._waits -= 1

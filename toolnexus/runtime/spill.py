@@ -12,11 +12,14 @@ class Spill:
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._count = 0
+        self._closed = False
         self._lock = threading.Lock()
 
     def write(self, text: str) -> Path:
         """Keep `text` and say where. Blocking: call it from threads."""
         with self._lock:
+            if self._closed:
+                raise OSError("the client is closed")
             if self._folder is None:
                 import tempfile
 
@@ -31,8 +34,10 @@ class Spill:
         return self._folder is not None and path.is_relative_to(self._folder)
 
     def close(self) -> None:
-        """Remove the folder and all in it."""
-        folder, self._folder = self._folder, None
+        """Remove the folder and all in it; nothing is kept from now on."""
+        with self._lock:
+            self._closed = True
+            folder, self._folder = self._folder, None
         if folder is not None:
             import shutil
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
+import logging
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from toolnexus.core.events import Pending, ToolFinished, ToolStarted
-from toolnexus.core.messages import ToolCallPart
+from toolnexus.core.messages import MediaPart, ToolCallPart
 from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
@@ -27,6 +29,8 @@ from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.arguments import check_arguments, parse_arguments
 from toolnexus.tools.truncate import cut, needs_cut
+
+logger = logging.getLogger("toolnexus.tools")
 
 
 def failed(text: str, **metadata: Any) -> ToolResult:
@@ -50,6 +54,8 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
         arguments = _checked(tool, parsed)
     except (ToolError, ConfigError) as error:
         refusal = failed(str(error))
+    except Exception as error:  # a check that a tool brings along is foreign code
+        refusal = failed(f"not run: the arguments of {tool.name!r} could not be checked: {_text(error, run)}")
     if run.emit is not None:
         run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=parsed))
     result = refusal or await _answered(ToolContext(context=ctx, call=call, tool=tool, arguments=arguments))
@@ -70,18 +76,23 @@ def _checked(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
 async def _answered(ctx: ToolContext) -> ToolResult:
     """The result, after asking the nearest one who answers, if the tool has a question."""
     result = await _hooked(ctx)
-    frame = ctx.context.frame
+    run, frame = ctx.context.run, ctx.context.frame
     if not result.requests or result.child is not None:
         return result
-    request = _located(result.requests[0], ctx)
-    if ctx.context.run.emit is not None:
-        ctx.context.run.emit(Pending(path=frame.path, request=request))
+    request, *others = result.requests
+    if others:
+        return failed(f"{ctx.tool.name!r} asks {len(result.requests)} questions at once; one call asks one")
+    request = _located(request, ctx)
+    if run.emit is not None:
+        run.emit(Pending(path=frame.path, request=request))
     if frame.asker is None:
         return ToolResult(requests=(request,))
     try:
         answer = await frame.asker.ask(request, frame)
-    except Exception as error:
-        return failed(f"nobody could answer: {_text(error, ctx)} (the question was: {request.prompt})")
+    except (Exception, asyncio.CancelledError) as error:
+        _pass_cancel(error, ctx)
+        logger.warning("on_request failed: %s", _text(error, run))
+        return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
     ctx.answer = answer
@@ -91,49 +102,87 @@ async def _answered(ctx: ToolContext) -> ToolResult:
 
 async def _hooked(ctx: ToolContext) -> ToolResult:
     """The tool between its hooks. A raising hook fails closed."""
-    hooks = ctx.context.frame.hooks
+    run, hooks = ctx.context.run, ctx.context.frame.hooks
     if not (hooks.before_tool or hooks.after_tool):
         return await _executed(ctx)
     try:
         for hook in hooks.before_tool:
             early = await settled(hook(ctx))
             if isinstance(early, ToolResult):
-                return early
-            if early is not None:
+                return _sound(early)
+            if isinstance(early, Mapping):
                 ctx.arguments = _checked(ctx.tool, dict(cast("Mapping[str, Any]", early)))
-    except Exception as error:
-        return failed(f"not run: a hook refused {ctx.tool.name!r}: {_text(error, ctx)}")
+            elif early is not None:
+                raise TypeError(f"before_tool may return a ToolResult, a mapping or None, not {_kind(early)}")
+    except (Exception, asyncio.CancelledError) as error:
+        _pass_cancel(error, ctx)
+        return failed(f"not run: a hook refused {ctx.tool.name!r}: {_text(error, run)}")
     result = await _executed(ctx)
     try:
         for hook in hooks.after_tool:
-            result = await settled(hook(ctx, result)) or result
-    except Exception as error:
-        return failed(f"the result of {ctx.tool.name!r} was withheld: {_text(error, ctx)}")
+            changed = await settled(hook(ctx, result))
+            if changed is not None and not isinstance(changed, ToolResult):
+                raise TypeError(f"after_tool may return a ToolResult or None, not {_kind(changed)}")
+            result = result if changed is None else _sound(changed)
+    except (Exception, asyncio.CancelledError) as error:
+        _pass_cancel(error, ctx)
+        return failed(f"the result of {ctx.tool.name!r} was withheld: {_text(error, run)}")
     return result
 
 
 async def _executed(ctx: ToolContext) -> ToolResult:
     try:
         value: Any = await ctx.tool.execute(ctx.arguments, ctx)
-        return value if isinstance(value, ToolResult) else ToolResult(output=_output(value))
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        return _sound(value) if isinstance(value, ToolResult) else ToolResult(output=_output(value))
+    except asyncio.CancelledError as error:
+        if ctx.context.frame.is_cancelled:
             ctx.cancel()
-            raise
+        _pass_cancel(error, ctx)
         return failed(f"{ctx.tool.name!r} was cancelled from inside")
     except ToolError as error:
-        return failed(ctx.context.run.redact(str(error)))
-    except Exception as error:  # a tool is foreign code; its failure is the model's to judge
-        return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx)}")
+        return failed(_text(error, ctx.context.run).removeprefix("ToolError: "))
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a tool is foreign code; its failure is the model's to judge
+        if logger.isEnabledFor(logging.DEBUG):
+            trace = "".join(traceback.format_exception(error))
+            logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace))
+        return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx.context.run)}")
 
 
 def _output(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _text(error: Exception, ctx: ToolContext) -> str:
-    return ctx.context.run.redact(f"{type(error).__name__}: {error}".removesuffix(": "))
+def _sound(result: ToolResult) -> ToolResult:
+    """`result`, or the error that says what in it cannot go into a transcript."""
+    parts: Any = result.parts
+    if not isinstance(result.output, str):
+        return failed(f"the tool gave a ToolResult whose output is {_kind(result.output)}, not text")
+    if not isinstance(result.metadata, Mapping) or not all(isinstance(p, MediaPart) for p in parts):
+        return failed(
+            "the tool gave a ToolResult whose metadata is no mapping, or whose parts are no MediaParts"
+        )
+    if not all(isinstance(request, Request) for request in result.requests):
+        return failed("the tool gave a ToolResult whose requests are no Requests; use pending(…)")
+    return result
+
+
+def _pass_cancel(error: BaseException, ctx: ToolContext) -> None:
+    """Raise a cancel that somebody asked for; one that foreign code made up is a failure like others."""
+    if isinstance(error, asyncio.CancelledError) and ctx.context.frame.is_cancelled:
+        raise error
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _text(error: BaseException, run: Run) -> str:
+    try:
+        return run.redact(f"{_kind(error)}: {error}".removesuffix(": "))
+    except Exception:  # an error that cannot even be shown
+        return _kind(error)
 
 
 def _located(request: Request, ctx: ToolContext) -> Request:
@@ -148,9 +197,11 @@ async def _fit(result: ToolResult, run: Run) -> ToolResult:
         told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}
         result = replace(result, metadata=told)
     if needs_cut(output):
-        where = await run_in_thread(run.spill.write, output)
-        metadata = {**result.metadata, "outputPath": str(where)}
-        return replace(result, output=cut(output, str(where)), metadata=metadata)
+        try:
+            where = str(await run_in_thread(run.spill.write, output))
+        except OSError as error:
+            return replace(result, output=cut(output, f"no file ({_text(error, run)})"))
+        return replace(result, output=cut(output, where), metadata={**result.metadata, "outputPath": where})
     return result if output is result.output else replace(result, output=output)
 
 

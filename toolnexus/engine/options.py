@@ -1,0 +1,75 @@
+"""What a client and an agent have in common, checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolnexus.core.options import count, expect, expect_callable, items, wrong
+from toolnexus.core.usage import Budget
+from toolnexus.errors import ConfigError
+from toolnexus.models.base import Model
+from toolnexus.runtime.context import RunSettings
+from toolnexus.runtime.hooks import HookSet
+from toolnexus.stores.base import Store
+
+
+def run_settings(
+    where: str,
+    *,
+    model: Any,
+    system_prompt: Any,
+    budget: Any,
+    hooks: Any,
+    on_request: Any,
+    should_continue: Any,
+    max_turns: Any,
+    workdir: Any,
+) -> RunSettings:
+    """The settings that these options make. Raises `ConfigError` that begins with `where`."""
+    if model is not None:
+        expect(f"{where}model", model, (str, Model), "give 'provider:name' or a Model object")
+    expect(f"{where}system_prompt", system_prompt, str, "give text ('' for none)")
+    if budget is not None:
+        expect(f"{where}budget", budget, Budget, "give a Budget, such as Budget(tokens=200_000)")
+    expect_callable(f"{where}on_request", on_request, "give a function from a Request to an Answer")
+    expect_callable(f"{where}should_continue", should_continue, "give a function from a RunResult to a bool")
+    if max_turns is not None:
+        count(f"{where}max_turns", max_turns, 1)
+    given = items(f"{where}hooks", hooks, "give a list of objects, such as hooks=[MyHooks()]")
+    for hook in given:
+        if isinstance(hook, type):
+            name = hook.__name__
+            raise ConfigError(f"{where}hooks holds the class {name}; give an object: {name}()")
+    HookSet(given)
+    return RunSettings(
+        budget=budget,
+        hooks=given,
+        on_request=on_request,
+        max_turns=max_turns,
+        workdir=None if workdir is None else folder(f"{where}workdir", workdir),
+    )
+
+
+def folder(option: str, value: Any) -> Path:
+    """The absolute path of a folder option. Raises `ConfigError` for a file and for what is no path."""
+    expect(option, value, (str, Path), "give the path of a folder")
+    path = Path(value).resolve()
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option}={str(value)!r} is a file; give the folder that file tools stay in")
+    return path
+
+
+def check_sources(*, tools: Any, mcp: Any, agents: Any, allowed_models: Any, store: Any) -> None:
+    """Raises `ConfigError` for options of a client that are of the wrong type altogether."""
+    items("tools", tools, "give a list, such as tools=[function]")
+    items("agents", agents, "give a list, such as agents=[agent]")
+    if mcp is not None and not isinstance(mcp, (str, Path, Mapping)):
+        raise ConfigError(f"mcp ({type(mcp).__name__}): give the path of a file, or a mapping of servers")
+    if allowed_models is not None:
+        items("allowed_models", allowed_models, "give a list of 'provider:name' and Model objects")
+    if isinstance(store, (str, Path)):
+        raise wrong("store", store, f"give store=SqliteStore({str(store)!r})")
+    if store is not None:
+        expect("store", store, Store, "give a SqliteStore('chat.db'), a MemoryStore() or another Store")
