@@ -1,7 +1,7 @@
 """Tools, hooks and models that behave badly: one error result, never a broken run."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -206,7 +206,7 @@ async def test_turns_without_usage_cost_the_same_each() -> None:
         looked = 0
 
         def __getitem__(self, key: Any) -> Any:
-            found: Any = super().__getitem__(key)
+            found = cast("Any", super().__getitem__(key))
             if isinstance(key, slice):
                 Counted.looked += len(found)
             return found

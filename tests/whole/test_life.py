@@ -23,10 +23,10 @@ from tests.loop.support import (
     Way,
     bench,
     each_style,
-    each_way,
     is_anthropic,
     paired,
     task,
+    two_ways,
     use,
 )
 from tests.mcp.helpers import all_gone, children, logged, until
@@ -59,7 +59,7 @@ def shout(word: str) -> str:
     return word.upper()
 
 
-@each_way
+@two_ways
 async def test_two_hundred_asks_at_once(way: Way) -> None:
     """[RUN-80] On one client, each with a tool call and a conversation of its own: every answer goes to its
     ask, every request is valid, and nothing is left afterwards."""
@@ -82,7 +82,7 @@ async def test_two_hundred_asks_at_once(way: Way) -> None:
         assert messages == results[199].messages and paired(messages)
 
 
-@each_way
+@two_ways
 async def test_sixty_four_sub_agents_at_once(way: Way) -> None:
     """[RUN-81] With raised limits all 64 are in flight together (none is answered before); 64 results in call
     order; usage is the endpoint's sum; nothing is left."""
@@ -145,7 +145,7 @@ async def test_nothing_is_left_of_a_client_that_did_everything(way: Way, tmp_pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log", "survivor", "talks.db"]
 
 
-@each_way
+@two_ways
 async def test_closing_ends_the_asks_in_flight(way: Way, tmp_path: Path) -> None:
     """[RUN-83] In a model request, in a child's command and in a server's call: what they had done is stored,
     who awaits one gets a `RunError` with its result (no cancel that nobody asked for), and nothing is

@@ -1,4 +1,4 @@
-"""Messages as versioned JSON: what stores and snapshots hold.
+"""Messages as versioned JSON: what stores hold.
 
 Version 1: `{"v": 1, "role", "parts": [{"type", …}], "origin"?, "extra"?}`. Absent keys are left
 out, unknown parts are an error: a record that we do not understand is never half read.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +60,10 @@ def folder(option: str, value: Any) -> Path:
     return path
 
 
-def check_sources(*, tools: Any, mcp: Any, agents: Any, allowed_models: Any, store: Any) -> None:
+def check_sources(*, tools: Any, agents: Any, allowed_models: Any, store: Any) -> None:
     """Raises `ConfigError` for options of a client that are of the wrong type altogether."""
     items("tools", tools, "give a list, such as tools=[function]")
     items("agents", agents, "give a list, such as agents=[agent]")
-    if mcp is not None and not isinstance(mcp, (str, Path, Mapping)):
-        raise ConfigError(f"mcp ({type(mcp).__name__}): give the path of a file, or a mapping of servers")
     if allowed_models is not None:
         items("allowed_models", allowed_models, "give a list of 'provider:name' and Model objects")
     if isinstance(store, (str, Path)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,7 @@ class LocalRunner:
         above.children.append(None)
         ctx = RunContext(run, frame, parent.host)
         seconds = own.budget.seconds if own.budget else None
-        if not delegated or slot is None:
-            return await self._child(target, input, ctx, seconds, place)
-        async with slot.held():
+        async with slot.held() if slot is not None and delegated else nullcontext():
             return await self._child(target, input, ctx, seconds, place)
 
     async def _child(

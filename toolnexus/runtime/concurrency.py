@@ -16,6 +16,8 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
     A job that ends cancelled although nobody cancelled us is a failure, not a silence. No job
     outlives the call, however often the caller is cancelled. One job needs no task.
     """
+    if not jobs:
+        return []
     if len(jobs) == 1:
         try:
             return [await jobs[0]()]

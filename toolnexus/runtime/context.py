@@ -1,7 +1,7 @@
 """The rail: `Run` (one per ask), `Frame` (one per run), and the two faces that others see.
 
 Above: the runner creates frames; the loop, dispatch and tools ride them.
-What it is not: a place for model or tool types. Host values (`ContextKey`) are never interpreted.
+What it is not: a place for models. Host values (`ContextKey`) are never interpreted.
 """
 
 from __future__ import annotations

@@ -48,7 +48,11 @@ class Hooks:
 class HookSet:
     """The hooks of one run, sorted by the point they act on, so that no hook costs nothing."""
 
-    __slots__ = ("after_model", "after_tool", "before_model", "before_tool")
+    __slots__ = POINTS
+    before_model: tuple[Callable[..., Any], ...]
+    after_model: tuple[Callable[..., Any], ...]
+    before_tool: tuple[Callable[..., Any], ...]
+    after_tool: tuple[Callable[..., Any], ...]
 
     def __init__(self, hooks: Iterable[object] = (), above: HookSet | None = None) -> None:
         own: dict[str, list[Callable[..., Any]]] = {point: [] for point in POINTS}
@@ -58,11 +62,8 @@ class HookSet:
                 raise ConfigError(f"hook {hook!r} has none of the methods {', '.join(POINTS)}")
             for point in found:
                 own[point].append(getattr(hook, point))
-        base = above or None
-        self.before_model = (*(base.before_model if base else ()), *own["before_model"])
-        self.after_model = (*(base.after_model if base else ()), *own["after_model"])
-        self.before_tool = (*(base.before_tool if base else ()), *own["before_tool"])
-        self.after_tool = (*(base.after_tool if base else ()), *own["after_tool"])
+        for point in POINTS:
+            setattr(self, point, (*(getattr(above, point) if above else ()), *own[point]))
 
 
 NO_HOOKS = HookSet()

@@ -72,9 +72,8 @@ class Ledger:
         """Note what one request used."""
         known = self.by_model.get(model)
         self.by_model[model] = usage if known is None else known + usage
-        if self.meters:
-            for meter in self.meters:
-                meter.tokens += usage.total_tokens
+        for meter in self.meters:
+            meter.tokens += usage.total_tokens
 
     @property
     def own_usage(self) -> Usage:
