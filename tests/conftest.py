@@ -1,6 +1,20 @@
 """What every test shares."""
 
+import gc
+import os
+import sys
+
 import pytest
+
+# Many tests start programs of their own: those must not compile every import again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: the garbage collector need not look at it in every test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -24,13 +24,25 @@ if TYPE_CHECKING:
         TurnStarted,
         UsageReported,
     )
-    from toolnexus.core.messages import MediaPart, Message, TextPart, assistant, user
+    from toolnexus.core.messages import (
+        MediaPart,
+        Message,
+        Prompt,
+        TextPart,
+        ToolCallPart,
+        ToolResultPart,
+        assistant,
+        user,
+    )
     from toolnexus.core.model import ModelRequest, ModelResponse
     from toolnexus.core.result import Limit, RunResult
     from toolnexus.core.suspension import Answer, Request
     from toolnexus.core.tools import ToolResult, pending
     from toolnexus.core.usage import Budget, Usage
     from toolnexus.engine.agent import Agent
+    from toolnexus.engine.conversations import Conversation
+    from toolnexus.engine.scope import ToolSpec
+    from toolnexus.engine.stream import Stream
     from toolnexus.errors import (
         ConfigError,
         LimitReached,
@@ -54,14 +66,17 @@ if TYPE_CHECKING:
     from toolnexus.models.openai import OpenAIModel
     from toolnexus.runtime.context import ContextKey, Outcome, RunContext, Runnable, ToolContext
     from toolnexus.runtime.hooks import Hooks
+    from toolnexus.runtime.questions import OnRequest
     from toolnexus.stores.base import Store
     from toolnexus.stores.memory import MemoryStore
     from toolnexus.stores.sqlite import SqliteStore
     from toolnexus.tools.function import FunctionTool, Tool, tool
     from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
-    from toolnexus.tools.skills import SkillDef
+    from toolnexus.tools.skills import SkillDef, SkillIssue
     from toolnexus.tools.source import ToolSource
     from toolnexus.tools.toolkit import Toolkit
+
+    __version__: str
 
 _HOMES = {
     "client": ("Client", "run"),
@@ -82,13 +97,25 @@ _HOMES = {
         "TurnStarted",
         "UsageReported",
     ),
-    "core.messages": ("MediaPart", "Message", "TextPart", "assistant", "user"),
+    "core.messages": (
+        "MediaPart",
+        "Message",
+        "Prompt",
+        "TextPart",
+        "ToolCallPart",
+        "ToolResultPart",
+        "assistant",
+        "user",
+    ),
     "core.model": ("ModelRequest", "ModelResponse"),
     "core.result": ("Limit", "RunResult"),
     "core.suspension": ("Answer", "Request"),
     "core.tools": ("ToolResult", "pending"),
     "core.usage": ("Budget", "Usage"),
     "engine.agent": ("Agent",),
+    "engine.conversations": ("Conversation",),
+    "engine.scope": ("ToolSpec",),
+    "engine.stream": ("Stream",),
     "errors": (
         "ConfigError",
         "LimitReached",
@@ -112,12 +139,13 @@ _HOMES = {
     "models.openai": ("OpenAIModel",),
     "runtime.context": ("ContextKey", "Outcome", "RunContext", "Runnable", "ToolContext"),
     "runtime.hooks": ("Hooks",),
+    "runtime.questions": ("OnRequest",),
     "stores.base": ("Store",),
     "stores.memory": ("MemoryStore",),
     "stores.sqlite": ("SqliteStore",),
     "tools.function": ("FunctionTool", "Tool", "tool"),
     "tools.mcp": ("list_mcp_tools", "mcp_sources"),
-    "tools.skills": ("SkillDef",),
+    "tools.skills": ("SkillDef", "SkillIssue"),
     "tools.source": ("ToolSource",),
     "tools.toolkit": ("Toolkit",),
 }
@@ -131,6 +159,7 @@ __all__ = [
     "Client",
     "ConfigError",
     "ContextKey",
+    "Conversation",
     "Event",
     "FallbackModel",
     "FunctionModel",
@@ -150,9 +179,11 @@ __all__ = [
     "ModelResponse",
     "ModelResponseError",
     "NameConflict",
+    "OnRequest",
     "OpenAIModel",
     "Outcome",
     "Pending",
+    "Prompt",
     "ReasoningDelta",
     "Request",
     "Retrying",
@@ -163,23 +194,28 @@ __all__ = [
     "RunStarted",
     "Runnable",
     "SkillDef",
+    "SkillIssue",
     "SourceError",
     "SqliteStore",
     "Store",
     "StoreConflict",
     "StoreError",
+    "Stream",
     "SubAgentFinished",
     "SubAgentStarted",
     "Suspended",
     "TextDelta",
     "TextPart",
     "Tool",
+    "ToolCallPart",
     "ToolContext",
     "ToolError",
     "ToolFinished",
     "ToolProgress",
     "ToolResult",
+    "ToolResultPart",
     "ToolSource",
+    "ToolSpec",
     "ToolStarted",
     "Toolkit",
     "ToolnexusError",
@@ -198,6 +234,13 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name at its first use, so that importing the package costs nothing."""
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version(__name__)
+        except PackageNotFoundError:  # run from its sources
+            return "0+unknown"
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

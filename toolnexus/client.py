@@ -7,13 +7,14 @@ import atexit
 import os
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakSet
 
 from toolnexus.core.events import Event
-from toolnexus.core.messages import Message
+from toolnexus.core.messages import Message, Prompt
+from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
@@ -21,6 +22,7 @@ from toolnexus.engine.asks import Asks
 from toolnexus.engine.conversations import Conversation, Conversations
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.models import Models
+from toolnexus.engine.options import builtin_flags, check_store, run_settings
 from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
@@ -35,7 +37,6 @@ from toolnexus.runtime.context import (
     Run,
     RunContext,
     Runnable,
-    RunSettings,
 )
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
@@ -70,6 +71,28 @@ class Client:
     closes it at the end; a bare client opens at its first ask and wants `aclose()`, or `close()`
     after `ask_sync`. Raises `ConfigError` for whatever can be known to be wrong at this point.
     A client belongs to the event loop of its first use.
+
+    * `model`: `"provider:name"` or a `Model`; None: `TOOLNEXUS_MODEL` of the environment.
+    * `base_url`, `api_key`, `headers`: another endpoint of that provider's style, its key and extra
+      headers; without `api_key` the variable of a known host gives it.
+    * `system_prompt`: the client's own instructions; it is never stored in a conversation.
+    * `tools`: a list of functions, `Tool` and `ToolSource` objects.
+    * `mcp`: the file (JSON or TOML) of MCP servers, or a mapping of the same shape.
+    * `skills`: a folder, a `SkillDef`, a list of these, or `{"paths", "filter", "sample_limit"}`.
+    * `builtins`: True (all), False, a list of names and globs, or `{name: bool}`.
+    * `agents`: whom `task` may delegate to. With any, `task` is offered also when `builtins` is False
+      or a list, unless `builtins={"task": False}`.
+    * `max_turns`: model requests per run, unless an agent says otherwise.
+    * `max_sub_agent_depth`, `max_sub_agents`: how deep and how many runs one ask may start below it.
+    * `allowed_models`: the models that `task` may name; None: those of the client and its agents.
+    * `budget`: a `Budget` for each ask and everything below; its `concurrency` holds for the tree.
+    * `should_continue`: gets the RunResult so far at a natural stop only (never at a limit); true
+      sends a nudge and goes on.
+    * `hooks`: a list of objects with methods of `Hooks`; they act in every run below, too.
+    * `on_request`: gets a `Request`, plain or async, and returns an `Answer`, one at a time. None: a
+      question ends the ask `pending`.
+    * `store`: where conversations are kept; None: in memory, as long as the client lives.
+    * `workdir`: the folder of the file tools; None: the current one.
     """
 
     def __init__(
@@ -96,24 +119,38 @@ class Client:
         store: Store | None = None,
         workdir: str | Path | None = None,
     ) -> None:
-        _at_least(1, max_turns=max_turns)
-        _at_least(0, max_sub_agent_depth=max_sub_agent_depth, max_sub_agents=max_sub_agents)
-        self._workdir = Path(workdir or ".").resolve()
+        count("max_turns", max_turns, 1)
+        count("max_sub_agent_depth", max_sub_agent_depth, 0)
+        count("max_sub_agents", max_sub_agents, 0)
+        self._settings = run_settings(
+            "",
+            model=model,
+            system_prompt=system_prompt,
+            budget=budget,
+            hooks=hooks,
+            on_request=on_request,
+            should_continue=should_continue,
+            max_turns=max_turns,
+            workdir="." if workdir is None else workdir,
+        )
+        assert self._settings.workdir is not None
+        self._workdir = self._settings.workdir
         if not self._workdir.is_dir():
             raise ConfigError(f"workdir {str(workdir)!r} is no folder")
+        check_store(store)
+        tools = items("tools", tools, "give a list, such as tools=[function]")
+        agents = items("agents", agents, "give a list, such as agents=[agent]")
+        if allowed_models is not None:
+            allowed_models = items("allowed_models", allowed_models, "give a list of models")
         self._max_depth = max_sub_agent_depth
         self._max_sub_agents = max_sub_agents
         self._budget = budget
         self._concurrency = (budget or Budget()).concurrency
         self._on_request = on_request
-        HookSet(hooks)
-        self._settings = RunSettings(
-            budget=budget, hooks=tuple(hooks), max_turns=max_turns, workdir=self._workdir
-        )
 
         spec = model if model is not None else os.environ.get("TOOLNEXUS_MODEL") or None
         self._models = Models(spec, base_url=base_url, api_key=api_key, headers=headers)
-        flags = NameFilter.of(_builtin_flags(builtins), "builtins")
+        flags = NameFilter.of(builtin_flags(builtins), "builtins")
         host = [as_tool(entry, "tools") for entry in tools]
         self._sources = Sources(mcp=mcp, skills=skills, builtins=flags, host=host)
         known = registry(agents)
@@ -149,7 +186,7 @@ class Client:
 
     # ---- asking
 
-    async def ask(self, prompt: Any, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+    async def ask(self, prompt: Prompt, *, conversation: str | None = None, deps: Any = None) -> RunResult:
         """Run the client's own loop on `prompt` and return what it gave.
 
         `prompt` is text, a list of text and media parts, or messages. With `conversation` the
@@ -167,8 +204,16 @@ class Client:
         self, target: Runnable | str, input: Any, *, conversation: str | None = None, deps: Any = None
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable."""
-        return raise_error(await self._execute(self._roster.target(target), input, conversation, deps))
+        return raise_error(await self._execute(self._target(target), input, conversation, deps))
 
+    @overload
+    def stream(
+        self, input: Prompt, *, conversation: str | None = None, deps: Any = None
+    ) -> AbstractAsyncContextManager[Stream]: ...
+    @overload
+    def stream(
+        self, input: Any, *, target: Runnable | str, conversation: str | None = None, deps: Any = None
+    ) -> AbstractAsyncContextManager[Stream]: ...
     @asynccontextmanager
     async def stream(
         self,
@@ -185,7 +230,8 @@ class Client:
         had done.
         """
         outbox = Outbox()
-        chosen = self._main if target is None else self._roster.target(target)
+        chosen = self._main if target is None else self._target(target)
+        _check_id(conversation)
         given = as_messages(input) if target is None else input
         stream = Stream(outbox, self._execute(chosen, given, conversation, deps, reader=outbox.put))
         try:
@@ -194,20 +240,23 @@ class Client:
             await stream.leave()
         stream.raise_failure()
 
-    def ask_sync(self, prompt: Any, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+    def ask_sync(self, prompt: Prompt, *, conversation: str | None = None, deps: Any = None) -> RunResult:
         """`ask` for code without an event loop (scripts, notebooks); runs on a thread of its own.
 
         Call `close()` at the end, or use `with Client(…) as client:`.
         """
-        return self._sync(lambda: self.ask(prompt, conversation=conversation, deps=deps))
+        return self._sync(
+            lambda: self.ask(prompt, conversation=conversation, deps=deps), "ask_sync", "client.ask(…)"
+        )
 
     # ---- conversations
 
     def conversation(self, id: str) -> Conversation:
         """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
+        _check_id(id)
         return Conversation(id, self._conversations, self.ask)
 
-    def steer(self, conversation: str, messages: Any) -> None:
+    def steer(self, conversation: str, messages: Prompt) -> None:
         """Say something to the run in flight of a conversation; it reads it before its next turn.
 
         Raises `RunError` when no run is in flight.
@@ -247,7 +296,7 @@ class Client:
 
     def __enter__(self) -> Client:
         try:
-            self._sync(self._open)
+            self._sync(self._open, "with client", "client.ask(…)")
         except BaseException:
             self.close()
             raise
@@ -272,6 +321,8 @@ class Client:
     def close(self) -> None:
         """`aclose` for a client that was used with `ask_sync`. Idempotent."""
         if self._thread is not None:
+            if self._thread.is_current:
+                raise ConfigError("close() was called on the client's own loop; call it where ask_sync is")
             if not self._closed:
                 self._thread.call(self.aclose())
             self._thread.close()
@@ -305,6 +356,10 @@ class Client:
 
     # ---- inside
 
+    def _target(self, target: Runnable | str) -> Runnable:
+        expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
+        return self._roster.target(target)
+
     async def _execute(
         self,
         target: Runnable,
@@ -313,6 +368,7 @@ class Client:
         deps: Any,
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
+        _check_id(conversation)
         await self._open()
         run, host = self._new_run(reader), self._host(deps)
 
@@ -403,7 +459,9 @@ class Client:
             await self._sources.aclose()
             raise
 
-    def _sync(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _sync(self, work: Callable[[], Coroutine[Any, Any, T]], what: str, instead: str) -> T:
+        if self._thread is not None and self._thread.is_current:
+            raise ConfigError(f"{what} was called on the client's own loop; await {instead} here")
         if self._closed:
             raise ConfigError("this client is closed; make a new one")
         if self._thread is None:
@@ -424,25 +482,15 @@ async def run(
         return await client.run(target, input, deps=deps)
 
 
-def _builtin_flags(spec: Any) -> Any:
-    """`builtins={"tools": {…}}` means the same as the inner mapping."""
-    if isinstance(spec, Mapping):
-        flags = cast("Mapping[str, Any]", spec)
-        if set(flags) == {"tools"} and not isinstance(flags["tools"], bool):
-            return flags["tools"]
-    return cast("Any", spec)
+def _check_id(conversation: object) -> None:
+    if conversation is not None:
+        expect("conversation", conversation, str, "give its id as text, such as str(user_id)")
 
 
 def _is_cancelled() -> bool:
     """Whether somebody cancelled the running task."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _at_least(least: int, **values: int) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ConfigError(f"{name}={value!r} must be {least} or more")
 
 
 @atexit.register

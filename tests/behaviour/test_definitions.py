@@ -65,7 +65,7 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     (lambda: client(should_continue=True), "should_continue=True", "give a function"),
     (lambda: client(system_prompt=3), "system_prompt=3", "give text"),
     (lambda: client(system_prompt=None), "system_prompt=None", "give text"),
-    (lambda: client(mcp=5), "mcp (int): ", "a mapping of servers"),
+    (lambda: client(mcp=5), "mcp must be the path of a file", "a mapping of servers"),
     (lambda: client(skills=5), "skills: 5", "give a folder"),
     (lambda: client(builtins="read"), "builtins: 'read'", "list of names"),
     (lambda: client(workdir=__file__), "is a file", "folder"),
@@ -245,3 +245,12 @@ def test_every_option_of_a_client_is_described() -> None:
 async def test_an_agent_file_root_may_be_made_later(tmp_path: Path) -> None:
     """[DEF-01] A folder that is not there yet is no wrong type."""
     assert Agent(name="a", workdir=tmp_path / "later").settings.workdir == tmp_path / "later"
+
+
+async def test_lists_may_be_any_iterable() -> None:
+    """[DEF-01] What is given once, such as a generator, is not used up by the checks."""
+    names: Any = (name for name in ["b"])
+    agents = {"a": Agent(name="a", agents=names), "b": Agent(name="b")}
+    async with client(tools=(f for f in [add]), agents=agents.values(), hooks=iter([Watching()])) as c:
+        assert c.toolkit.names() == ["add", "task"]
+    assert agents["a"].agents == ("b",)

@@ -27,19 +27,19 @@ def conversation(plan: str, *results: tuple[str, str]) -> list[dict[str, Any]]:
 def test_both_sides_do_the_whole_work_and_count_the_same(tmp_path: Path) -> None:
     """[PERF-01] A run measures both sides, in processes of their own, and finds nothing lost."""
     out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", "tools,agents64,stream"]
+    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", "agents64,stream"]
     done = subprocess.run(
         [*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
     passes = json.loads(out.read_text())["passes"]
-    for workload in ("tools", "agents64", "stream"):
+    for workload in ("agents64", "stream"):
         for side in ("floor", "ours"):
             (figures,) = passes[workload][side]
             assert figures["cpu"] > 0
             assert [v for k, v in figures.items() if k.startswith("wrong_")] in ([0, 0, 0], [0])
     assert passes["agents64"]["ours"][0]["in_flight"] == 64
-    assert "| 3 rounds of 8 parallel tools: CPU |" in done.stdout
+    assert "| 64 sub-agents: CPU per sub-agent |" in done.stdout
 
 
 def test_a_fault_is_named_and_ends_the_command_with_status_1(

@@ -120,7 +120,7 @@ async def test_it_starts_in_the_root_or_in_a_folder_below(tmp_path: Path) -> Non
 
 async def test_secrets_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """[BT-76] Names that look like secrets and those the host lists are dropped; the rest is kept."""
-    kept = {"LANG": "C.UTF-8", "MY_SETTING": "kept-1", "KEYBOARD": "kept-2"}
+    kept = {"LANG": "C.UTF-8", "MY_SETTING": "kept-1", "KEYBOARD": "kept-2", "PATTERN": "kept-3"}
     dropped = {
         "OPENAI_API_KEY": "gone-1",
         "github_token": "gone-2",
@@ -128,6 +128,15 @@ async def test_secrets_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.Mon
         "PGPASSWORD": "gone-4",
         "CLIENT_SECRETS": "gone-5",
         "LISTED_BY_HOST": "gone-6",
+        "TOKEN": "gone-7",
+        "KEY": "gone-8",
+        "SECRET": "gone-9",
+        "PASSWORD": "gone-10",
+        "GITHUB_PAT": "gone-11",
+        "AWS_CREDENTIALS": "gone-12",
+        "DB_PASSWD": "gone-13",
+        "OPENAI_APIKEY": "gone-14",
+        "APIKEY_2": "gone-15",
     }
     for name, value in (kept | dropped).items():
         monkeypatch.setenv(name, value)

@@ -273,7 +273,7 @@ async def test_a_catastrophic_pattern_holds_nobody(tmp_path: Path, monkeypatch: 
     async with lively_loop():
         with pytest.raises(ToolError, match="stopped after 1 s; choose a smaller `path`"):
             await call("grep", tmp_path, pattern="(a+)+$")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.skipif(search.ripgrep() is None, reason="no ripgrep here")

@@ -18,6 +18,8 @@ from tests.cli.helpers import CLI, COLOUR, Terminal, alive, below, cli, environm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint
 
+pytestmark = pytest.mark.xdist_group("demo")  # one process plays each demo once
+
 BUG = "desk/shipping.py:12"
 PLAYS: Mapping[str, tuple[str, ...]] = {
     "plain": ("--plain",),
@@ -241,6 +243,7 @@ def test_the_saved_program_runs_and_finds_the_same(plays: Plays, tmp_path: Path)
     """[CLI-24] `--save` writes about twenty lines that run by themselves and give the same answer."""
     play = plays["json"]
     program = play.folder / "saved.py"
+    assert f"run it with {sys.executable} saved.py" in play.said
     code = [line for line in program.read_text().splitlines() if line.strip()]
     assert len(code) < 30
     done = subprocess.run(

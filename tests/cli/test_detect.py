@@ -119,6 +119,7 @@ def test_a_model_without_its_key_gets_the_same_answer(
     assert main(["run", "hi"]) == 2
     said = capsys.readouterr().err
     assert "'openai:gpt-5-mini' (TOOLNEXUS_MODEL): api.openai.com needs a key" in said
+    assert "--api-key-env NAME" in said and "--base-url URL" in said and "api_key" not in said
     assert "Three ways to go on" in said
     assert main(["run", "hi", "--model", "opnai:x"]) == 2
     assert "did you mean 'openai'" in capsys.readouterr().err

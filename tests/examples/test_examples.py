@@ -118,10 +118,33 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path)
 
 
-@pytest.mark.parametrize("name", SAYS)
-def test_an_example_runs_without_a_key(program: Program, name: str) -> None:
+class Outputs:
+    """What the examples say without a key: each runs once, when it is first asked for."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._known: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = Program(self._folders.mktemp(name)).run(name)
+        return self._known[name]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+    return Outputs(tmp_path_factory)
+
+
+def together(name: str) -> pytest.MarkDecorator:
+    """In the same process as the other tests of that output."""
+    return pytest.mark.xdist_group(f"example {name}")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=together(name)) for name in SAYS])
+def test_an_example_runs_without_a_key(outputs: Outputs, name: str) -> None:
     """[EX-01] It runs at once, says that the model is a script, and shows what it is about."""
-    output = program.run(name)
+    output = outputs[name]
     assert output.startswith("model: a script (set TOOLNEXUS_MODEL for a real one)\n")
     for part in SAYS[name]:
         assert part in output
@@ -160,16 +183,18 @@ def test_hello_without_a_key_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 1 and "OPENAI_API_KEY" in last and "base_url" in last
 
 
-def test_both_sub_agents_start_before_the_first_one_ends(program: Program) -> None:
+@together("subagent-fanout")
+def test_both_sub_agents_start_before_the_first_one_ends(outputs: Outputs) -> None:
     """[EX-04] The fan-out example shows what it claims."""
-    lines = [line.strip() for line in program.run("subagent-fanout").splitlines()]
+    lines = [line.strip() for line in outputs["subagent-fanout"].splitlines()]
     order = [line.split()[1].rstrip(":") for line in lines if re.match(r"searcher\.\w+ (starts|ends)", line)]
     assert order == ["starts", "starts", "ends", "ends"]
 
 
-def test_the_isolation_example_shows_the_difference(program: Program) -> None:
+@together("subagent-isolation")
+def test_the_isolation_example_shows_the_difference(outputs: Outputs) -> None:
     """[EX-05] The sub-agent read a hundred times what its caller did."""
-    output = program.run("subagent-isolation")
+    output = outputs["subagent-isolation"]
     caller, reader = map(int, re.findall(r"transcript: \d+ messages, (\d+) characters", output))
     assert caller * 100 < reader
 

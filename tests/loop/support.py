@@ -59,6 +59,8 @@ class Way:
 
 
 WAYS = [Way(style, streamed) for style in (OPENAI, ANTHROPIC) for streamed in (False, True)]
+two_ways = pytest.mark.parametrize("way", [WAYS[0], WAYS[3]], ids=str)
+"""Each style once and each transport once: for what the two cannot change together."""
 each_way = pytest.mark.parametrize("way", WAYS, ids=str)
 each_streamed_way = pytest.mark.parametrize("way", [way for way in WAYS if way.streamed], ids=str)
 each_style = pytest.mark.parametrize("way", [way for way in WAYS if not way.streamed], ids=str)

@@ -72,7 +72,7 @@ async def cancelled(b: Bench, ready: Callable[[], Awaitable[object]], times: int
     with pytest.raises(asyncio.CancelledError):
         await asking
     await b.endpoint.until(lambda: all(s.gone for s in b.endpoint.requests if s.model == "hung"))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     await asyncio.sleep(0.05)  # time for what must not come
     assert len(b.endpoint.requests) == requests
 

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from toolnexus.errors import ConfigError
+from toolnexus.tools.filters import NameFilter
+from toolnexus.tools.gather import Sources
+from toolnexus.tools.mcp import mcp_sources
 from toolnexus.tools.mcp_config import ServerConfig, load_mcp_config
 
 CLAUDE_DESKTOP = """
@@ -391,3 +394,58 @@ def test_the_position_in_a_commented_file_is_right(tmp_path: Path) -> None:
     path = write(tmp_path, "a.json", '{\n// one\n/* two\n three */\n"a": nope}')
     with pytest.raises(ConfigError, match="line 5 column 6"):
         load_mcp_config(path)
+
+
+def test_variables_of_a_source_that_comes_late_are_secret_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCP-04] The names of secret variables are those of all sources, also of an agent's own."""
+    monkeypatch.setenv("TNX_A", "alpha-123")
+    monkeypatch.setenv("TNX_B", "beta-123")
+    first = {"a": {"command": "x", "env": {"V": "${TNX_A}"}}}
+    sources = Sources(mcp=first, skills=None, builtins=NameFilter(), host=[])
+    assert sources.secret_names == {"TNX_A"}
+    (late,) = mcp_sources({"b": {"command": "x", "env": {"V": "${TNX_B}"}}})
+    sources.adopt(late)
+    assert sources.secret_names == {"TNX_A", "TNX_B"}
+
+
+SERVER = {"x": {"command": "x"}}
+
+
+@pytest.mark.parametrize("wrapper", ["mcpServer", "mcpservers", "mcp_servers", "MCP-Servers"])
+def test_a_misspelt_wrapper_is_an_error(wrapper: str, tmp_path: Path) -> None:
+    """[MCP-30] What was meant as `mcpServers` is not taken for a server or for somebody's own key."""
+    document: dict[str, Any] = {wrapper: SERVER, "inputs": []}
+    text = f"unknown key '{wrapper}'; did you mean 'mcpServers'\\?"
+    for source in (document, write(tmp_path, "mcp.json", json.dumps(document))):
+        with pytest.raises(ConfigError, match=text):
+            load_mcp_config(source)
+
+
+@pytest.mark.parametrize("around", [SERVER, {"mcpServers": SERVER}])
+def test_a_key_of_somebody_else_may_stand_beside_servers(around: dict[str, Any]) -> None:
+    """[MCP-30] A document with servers may hold `mcpServer` for a purpose of its own."""
+    (server,) = load_mcp_config({"mcpServer": {"tools": {"port": 1}}, **around})
+    assert server.name == "x"
+
+
+def test_a_configuration_without_servers_warns(caplog: pytest.LogCaptureFixture) -> None:
+    """[MCP-30] Given, but empty: a warning that names it, and no server."""
+    with caplog.at_level(logging.WARNING, "toolnexus.mcp"):
+        assert load_mcp_config({"mcpServers": {}}) == ()
+        assert load_mcp_config({"model": "m", "mcpServer": 5}) == ()
+    assert [record.getMessage() for record in caplog.records] == ["mcp: it holds no server"] * 2
+
+
+def test_what_is_no_configuration_is_a_config_error(tmp_path: Path) -> None:
+    """[MCP-03] A wrong type, an address that does not parse, and a file without end in depth."""
+    wrong: Any = 5
+    with pytest.raises(ConfigError, match="mcp must be the path of a file or a mapping of servers, not int"):
+        load_mcp_config(wrong)
+    for url in ("http://[::1", "http://u:pa55word@h\u2100"):
+        with pytest.raises(ConfigError, match="server 'x': 'url' is no valid address") as caught:
+            load_mcp_config({"x": {"url": url}})
+        assert "pa55word" not in str(caught.value)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load_mcp_config(write(tmp_path, "deep.json", "[" * 100_000))
+    with pytest.raises(ConfigError, match="does not parse"):
+        load_mcp_config(write(tmp_path, "deep.toml", "x = " + "[" * 100_000))

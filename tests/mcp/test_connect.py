@@ -104,7 +104,7 @@ async def test_a_program_that_is_not_there_is_named() -> None:
         {"a": {"command": "no-such-program-here"}, "b": {"command": "true", "cwd": "/no/dir"}}
     )
     assert "cannot start 'no-such-program-here': No such file" in await failure(missing)
-    assert "cannot start '/no/dir': No such file" in await failure(folder)
+    assert "its cwd '/no/dir' is not a folder" in await failure(folder)
 
 
 async def test_a_server_that_exits_at_once_says_why() -> None:

@@ -30,7 +30,7 @@ async def test_a_server_that_dies_during_a_call_comes_back(tmp_path: Path) -> No
         began = time.monotonic()
         died = await use(source, "die", status=3)
         failed = await waiting
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert died.is_error and failed.is_error
         for text in (died.output, failed.output):
             assert (
@@ -71,7 +71,7 @@ async def test_a_server_that_cannot_come_back_is_given_up(tmp_path: Path) -> Non
         assert tried == 5
         began = time.monotonic()
         assert (await use(source, "echo", s="x")).is_error
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 3
         assert len(logged(log, "tried")) == tried
         assert not any(map(alive, logged(log, "pid")))
 

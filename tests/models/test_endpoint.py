@@ -13,11 +13,11 @@ from typing import Any
 import openai
 import pytest
 
-from tests.models.support import OPENAI, Case, bench
-from toolnexus.core.messages import user
+from tests.models.support import ANTHROPIC, OPENAI, Case, bench
+from toolnexus.core.messages import ToolCallPart, user
 from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError, ModelHTTPError
-from toolnexus.testing import ScriptedEndpoint, Turn
+from toolnexus.testing import ScriptedEndpoint, Turn, call, reply
 
 pytestmark = pytest.mark.anyio
 
@@ -94,6 +94,60 @@ def test_an_unknown_turn_key_is_named() -> None:
     """[WIRE-41] A mistyped key of a script is an error with the nearest known one."""
     with pytest.raises(ConfigError, match="did you mean 'text'"):
         ScriptedEndpoint([{"txt": "x"}])
+
+
+@pytest.mark.parametrize("style", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_turns_take_calls_and_texts_as_they_come(style: str, streamed: bool) -> None:
+    """[WIRE-46] What `call` makes is a call of a turn, and a text is a turn."""
+    turn = Turn(
+        text="look", calls=[call("look", q="x"), call("look", id="mine"), ToolCallPart("t", "look", "[")]
+    )
+    async with bench(Case(style, streamed=streamed), [turn, "hello"]) as b:
+        message = (await b.ask()).message
+        got = [(c.id, c.name) for c in message.tool_calls]
+        assert [got[1], got[2]] == [("mine", "look"), ("t", "look")] and got[0][0]
+        assert json.loads(message.tool_calls[0].arguments) == {"q": "x"}
+        assert (await b.ask()).message.text == "hello"
+
+
+async def test_a_function_may_answer_with_a_text() -> None:
+    """[WIRE-46] Also a function of the body gives a text for a turn."""
+    async with bench(Case(OPENAI), lambda body: "made") as b:
+        assert (await b.ask()).message.text == "made"
+
+
+WRONG_CALLS: list[tuple[Any, str]] = [
+    ([{"nme": "x"}], "call key 'nme' is unknown; .* did you mean 'name'"),
+    ([{"name": "x", "arg": "y"}], "did you mean 'args'"),
+    ([{"args": "y"}], "has no 'name'"),
+    (["look"], "not str"),
+    (call("look"), "must be a list of calls"),
+    ({"name": "x"}, "must be a list of calls"),
+    ("look", "must be a list of calls"),
+]
+
+
+@pytest.mark.parametrize(("calls", "said"), WRONG_CALLS)
+def test_wrong_calls_are_an_error_of_the_turn(calls: Any, said: str) -> None:
+    """[WIRE-46] A turn with calls that are none is refused when it is made, the nearest key named."""
+    with pytest.raises(ConfigError, match=said):
+        Turn(calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("hello", "the script must be a list of turns"),
+        ({"m": "hello"}, "the script of model 'm' must be a list of turns"),
+        ([reply("x")], "not ScriptedReply"),
+        ([5], "not int"),
+    ],
+)
+def test_a_wrong_script_is_an_error_at_once(script: Any, said: str) -> None:
+    """[WIRE-46] What is no list of turns is refused before anything is served."""
+    with pytest.raises(ConfigError, match=said):
+        ScriptedEndpoint(script)
 
 
 def test_it_runs_from_the_command_line(tmp_path: Path) -> None:

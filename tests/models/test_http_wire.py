@@ -9,11 +9,13 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 
 from tests.models.support import ANTHROPIC, KEY, OPENAI, Bench, Case, Sink, bench
+from toolnexus.client import Client
 from toolnexus.core.messages import user
 from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError
@@ -265,3 +267,26 @@ async def test_an_own_wire_carries_address_and_key() -> None:
         ):
             with pytest.raises(ConfigError, match="set it on the object"):
                 make()
+
+
+async def test_closing_one_client_leaves_the_requests_of_another_alone() -> None:
+    """[WIRE-31] Two clients share one model: the request in flight ends, then the connections close."""
+    answered = asyncio.Event()
+
+    async def slow(body: dict[str, Any]) -> Turn:
+        async with asyncio.timeout(5):
+            await answered.wait()
+        return Turn(text="intact")
+
+    async with ScriptedEndpoint(slow) as endpoint:
+        model = OpenAIModel("m", base_url=endpoint.url, retries=0)
+        first, second = Client(model=model, builtins=False), Client(model=model, builtins=False)
+        async with first:
+            asking = asyncio.create_task(first.ask("go"))
+            await endpoint.until(lambda: len(endpoint.requests) == 1)
+            async with second:
+                pass
+            await model.aclose()
+            answered.set()
+            assert (await asking).text == "intact"
+        assert len(endpoint.requests) == 1

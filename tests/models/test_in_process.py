@@ -299,3 +299,24 @@ async def test_requests_are_kept_as_they_were() -> None:
     await model.generate(ModelRequest(messages=messages))
     messages.append(user("two"))
     assert [m.text for m in model.requests[0].messages] == ["one"]
+
+
+async def test_a_reply_may_be_calls_alone() -> None:
+    """[WIRE-47] A reply that starts with a call has no text, and all its calls."""
+    model = ScriptedModel([reply(call("look", q="x"), call("find"))])
+    message = (await model.generate(ModelRequest(messages=(user("x"),)))).message
+    assert message.text == ""
+    assert [(c.name, c.arguments) for c in message.tool_calls] == [("look", '{"q": "x"}'), ("find", "{}")]
+
+
+def test_what_no_reply_can_be_is_refused_when_it_is_written() -> None:
+    """[WIRE-47] A wrong reply or script is an error where the test writes it."""
+    wrong: list[tuple[Any, str]] = [
+        (lambda: reply(5), "starts with its text or a call"),  # pyright: ignore[reportArgumentType]
+        (lambda: reply("x", [call("a")]), "not list"),  # pyright: ignore[reportArgumentType]
+        (lambda: ScriptedModel("hello"), "must be a list"),
+        (lambda: ScriptedModel(by_path={"main": "hello"}), "must be a list"),
+    ]
+    for make, said in wrong:
+        with pytest.raises(ConfigError, match=said):
+            make()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from tests.models.support import KEY
+from toolnexus import Client
 from toolnexus.core.messages import user
 from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError
 from toolnexus.models.anthropic import AnthropicModel
 from toolnexus.models.base import Model
+from toolnexus.models.fallback import FallbackModel
 from toolnexus.models.function import FunctionModel
 from toolnexus.models.http import HttpPool
 from toolnexus.models.keys import KEYS, endpoint
@@ -50,6 +53,62 @@ def test_a_wrong_name_shows_how_it_is_written(spec: str) -> None:
     assert repr(spec) in text and "openai, anthropic" in text and "Example: '" in text
     if spec == "opanai:gpt-5":
         assert "did you mean 'openai'" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("opnai:gpt", ": unknown provider 'opnai'; did you mean 'openai'? Providers"),
+        ("openai:", ": the model name is missing. Providers"),
+        ("qwen3:8b", "unknown provider 'qwen3'; a model of that name is 'openai:qwen3:8b'. Providers"),
+        ("us.claude-x:0", "a model of that name is 'anthropic:us.claude-x:0'."),
+        ("http://host/v1", "an address goes into base_url."),
+        ("gpt-5-mini", ": the provider in front is missing. Providers"),
+    ],
+)
+def test_a_wrong_name_says_what_is_wrong_with_it(spec: str, said: str) -> None:
+    """[WIRE-35] Provider unknown, name missing, a name that holds a colon: each is told apart."""
+    with pytest.raises(ConfigError) as caught:
+        Client(model=spec)
+    assert said in str(caught.value)
+    assert "?." not in str(caught.value)
+
+
+def test_a_class_or_a_function_is_no_model() -> None:
+    """[WIRE-45] Instead of a model object, its class or a bare function says how to make one."""
+    for make in (resolve, FallbackModel):
+        with pytest.raises(ConfigError, match="model=OpenAIModel is a class; pass an instance"):
+            make(OpenAIModel)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ConfigError, match=r"is a function; make it a model with FunctionModel\(fn\)"):
+            make(lambda request: "x")  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"api_key": 12345678}, "api_key must be a text, not int"),
+        ({"base_url": 5}, "base_url must be a text, not int"),
+        ({"headers": {"a": 12345678}}, "header 'a': name and value must be texts, not int"),
+        ({"headers": {1: "b"}}, "header 1: name and value must be texts"),
+        ({"headers": [("a", "b")]}, "headers must be a mapping"),
+    ],
+)
+@pytest.mark.parametrize("wire", [None, "sdk"])
+def test_options_of_the_wrong_type_are_refused(options: dict[str, Any], said: str, wire: str | None) -> None:
+    """[WIRE-45] Address, key and headers are texts; the error names the option and not its value."""
+    given: dict[str, Any] = {"base_url": "http://127.0.0.1:9", **options}
+    with pytest.raises(ConfigError, match=said) as caught:
+        OpenAIModel("m", wire=wire, **given)
+    assert "12345678" not in str(caught.value)
+    if wire is None:
+        with pytest.raises(ConfigError, match=said):
+            Client(model="openai:m", **given)
+
+
+def test_a_twin_needs_a_name_too() -> None:
+    """[WIRE-45] A model at the same endpoint is not made without its name."""
+    with pytest.raises(ConfigError, match="name is missing"):
+        OpenAIModel("m", base_url="http://127.0.0.1:9").named("")
 
 
 def test_a_spec_is_split_at_the_first_colon() -> None:

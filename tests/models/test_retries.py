@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -16,7 +17,8 @@ from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelHTTPError
 from toolnexus.models.openai import OpenAIModel
 from toolnexus.models.retry import RetryPolicy, with_retries
-from toolnexus.models.wire import retry_after
+from toolnexus.models.wire import http_error, retry_after
+from toolnexus.runtime.redact import Redactor
 from toolnexus.testing import ScriptedEndpoint, Turn
 
 pytestmark = pytest.mark.anyio
@@ -102,6 +104,51 @@ async def test_a_wait_beyond_the_cap_is_an_error_at_once(case: Case) -> None:
         assert len(b.bodies) == 1
 
 
+IMPOSSIBLE = ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2024 00:00:00 +99999999999999")
+
+
+@pytest.mark.parametrize("date", IMPOSSIBLE)
+async def test_a_wait_until_an_impossible_date_is_no_hint(date: str) -> None:
+    """[WIRE-23] A `Retry-After` that no calendar has leaves the request to its usual retries."""
+    async with bench(Case(OPENAI), [failure(429, retry_after=date), Turn(text="ok")]) as b:
+        assert (await b.ask()).message.text == "ok"
+
+
+@pytest.mark.parametrize("style", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize(("status", "advice"), [(401, "api_key="), (403, "api_key="), (404, "base_url")])
+async def test_what_a_user_can_mend_comes_with_advice(style: str, status: int, advice: str) -> None:
+    """[WIRE-44] A refused login points to the key, an unknown path or model to name and address."""
+    async with bench(Case(style), [failure(status, "no")]) as b:
+        with pytest.raises(ModelHTTPError, match=f"HTTP {status}: no; check the .*{advice}"):
+            await b.ask()
+
+
+@pytest.mark.parametrize(
+    ("host", "variable"), [("api.groq.com", "GROQ_API_KEY"), ("api.openai.com:443", "OPENAI_API_KEY")]
+)
+def test_a_refused_key_of_a_known_host_names_its_variable(host: str, variable: str) -> None:
+    """[WIRE-44] Where the key of a host comes from a variable, the error names it."""
+    assert f"the variable {variable}" in str(http_error(host, 401, {}, b"{}", Redactor()))
+
+
+async def test_a_refused_connection_names_the_host_once(unused_port: int) -> None:
+    """[WIRE-44] Nobody listens: the error says where and why, each once."""
+    host = f"127.0.0.1:{unused_port}"
+    model = OpenAIModel("m", base_url=f"http://{host}/v1", retries=0)
+    with pytest.raises(ModelConnectionError) as caught:
+        await model.generate(ModelRequest(messages=(user("x"),)))
+    await model.aclose()
+    assert str(caught.value) == f"model 'm': {host}: cannot connect: Connection refused"
+    assert caught.value.retryable
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
 def test_waits_are_read_in_every_form() -> None:
     """[WIRE-23] Milliseconds, seconds and HTTP dates are understood; nonsense is no hint."""
     soon = datetime.now(UTC) + timedelta(seconds=100)
@@ -112,6 +159,8 @@ def test_waits_are_read_in_every_form() -> None:
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert retry_after({"retry-after": "-3"}) == 0
     assert retry_after({"retry-after": "later"}) is None
+    for date in IMPOSSIBLE:
+        assert retry_after({"retry-after": date}) is None
     assert retry_after({}) is None
 
 

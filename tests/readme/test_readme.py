@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE
 COMMANDS = re.findall(r"^```\n((?:make|toolnexus) .*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
-def run(program: str, url: str, folder: Path) -> str:
+def run(program: str, url: str, folder: Path, given: str = "") -> str:
     """Run a program of the README against a scripted endpoint."""
     environment = {"OPENAI_BASE_URL": url, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
         env=environment,
+        input=given,
         capture_output=True,
         text=True,
         timeout=60,
@@ -37,11 +39,11 @@ def run(program: str, url: str, folder: Path) -> str:
 
 def test_the_five_lines_answer_with_a_real_tool(tmp_path: Path) -> None:
     """[DOC-01] The first program of the README runs as it stands."""
-    (tmp_path / "big.txt").write_text("all about whales")
-    turns = [Turn(calls=[{"name": "read", "args": {"path": "big.txt"}}]), Turn(text="big.txt, about whales")]
+    (tmp_path / "sea.txt").write_text("TODO: count the whales")
+    turns = [Turn(calls=[{"name": "grep", "args": {"pattern": "TODO"}}]), Turn(text="sea.txt: the whales")]
     with ScriptedEndpoint({"gpt-5-mini": turns}) as endpoint:
-        assert run(PROGRAMS[0], endpoint.url, tmp_path) == "big.txt, about whales\n"
-        assert "all about whales" in str(endpoint.requests[1].body)
+        assert run(PROGRAMS[0], endpoint.url, tmp_path) == "sea.txt: the whales\n"
+        assert "count the whales" in str(endpoint.requests[1].body)
 
 
 def test_the_sub_agent_program_delegates_to_both(tmp_path: Path) -> None:
@@ -79,7 +81,38 @@ def test_the_streaming_lines_show_a_run_live() -> None:
 
     asyncio.run(main())
     assert lines[0] == "main run_started" and "main tool_result" in lines
-    assert lines[-1] == "in retry.py" and len(PROGRAMS) == 3
+    assert lines[-1] == "in retry.py" and len(PROGRAMS) == 5
+
+
+def test_the_conversation_program_asks_keeps_and_refuses(tmp_path: Path) -> None:
+    """[DOC-07] The fourth program puts a question, keeps the conversation and lets its hook refuse."""
+    turns = [
+        Turn(calls=[{"name": "question", "args": {"questions": [{"question": "Title?"}]}}]),
+        Turn(
+            calls=[
+                {"name": "write", "args": {"path": p, "content": "# Whales"}} for p in ("notes.md", ".env")
+            ]
+        ),
+        Turn(text="begun"),
+    ]
+    with ScriptedEndpoint({"gpt-5-mini": turns}) as endpoint:
+        assert run(PROGRAMS[3], endpoint.url, tmp_path, given="Whales\n") == "Title?done begun 6\n"
+        sent = str(endpoint.requests[2].body)
+    assert "Whales" in str(endpoint.requests[1].body) and "not that file" in sent
+    assert (tmp_path / "notes.md").read_text() == "# Whales" and not (tmp_path / ".env").exists()
+    assert (tmp_path / "chat.db").exists()
+
+
+def test_the_test_program_is_a_test_that_passes(tmp_path: Path) -> None:
+    """[DOC-08] The fifth program is a test as pytest runs it."""
+    run(f"{PROGRAMS[4]}\ntest_the_model_gets_the_sum()", "http://127.0.0.1:9", tmp_path)
+
+
+def test_the_extras_that_the_readme_installs_exist() -> None:
+    """[DOC-09] What the install section names is in the package's metadata."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"^pip install '\.\[(.*)\]'$", README, re.MULTILINE)
+    assert named and all(name in extras for line in named for name in line.split(","))
 
 
 @pytest.mark.parametrize("line", [line for block in COMMANDS for line in block.splitlines() if line.strip()])

@@ -1,20 +1,26 @@
 """What a model is shown of a Python function."""
 
+import asyncio
 import dataclasses
 import datetime
 import enum
 import functools
 import json
+import sys
+import typing
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, Required
 
 import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from toolnexus import Agent, Client
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ToolContext
+from toolnexus.testing import ScriptedModel
 from toolnexus.tools.function import FunctionTool, tool
+from toolnexus.tools.toolkit import Toolkit
 
 
 class Color(enum.Enum):
@@ -325,6 +331,93 @@ def test_a_type_without_a_schema_is_named_with_function_and_parameter() -> None:
         _ = find.input_schema
     with pytest.raises(ConfigError, match="function 'call': the type of parameter 'back' has no JSON Schema"):
         _ = call.input_schema
+
+
+def test_what_a_type_without_a_schema_should_be_is_told() -> None:
+    """[FN-08] The error names the type and says which kinds work, in our words."""
+
+    @tool
+    def find(q: str, odd: NoSchema) -> None:
+        """Find."""
+
+    with pytest.raises(ConfigError) as caught:
+        _ = find.input_schema
+    text = str(caught.value)
+    assert "NoSchema; types that work: str, int, float, bool, None, list, dict" in text
+    assert "arbitrary_types_allowed" not in text
+    assert "\n" not in text
+
+
+class Place(typing.TypedDict):
+    """A place."""
+
+    city: str
+
+
+class Keep(Place, total=False):
+    """What to keep."""
+
+    near: Annotated[list[Place] | None, "others"]
+    far: Required[dict[str, Place]]
+
+
+class Loop(typing.TypedDict):
+    """A record in a record."""
+
+    inner: "list[Loop]"
+
+
+@pytest.mark.anyio
+async def test_a_typed_dict_of_the_standard_library_is_a_record() -> None:
+    """[FN-35] `typing.TypedDict` works on every Python, nested and with keys that may be left out."""
+    given: list[Any] = []
+
+    @tool(thread=False)
+    def find(which: Keep, more: Optional[Place] = None) -> str:  # noqa: UP045
+        given.append(which)
+        return "ok"
+
+    kinds = find.input_schema["$defs"]
+    assert kinds["Place"]["description"] == "A place."
+    assert kinds["Keep"]["description"] == "What to keep."
+    assert set(kinds["Keep"]["required"]) == {"city", "far"}
+    assert list(kinds["Keep"]["properties"]) == ["city", "near", "far"]
+    which: dict[str, Any] = {"city": "x", "near": [{"city": "y"}], "far": {}}
+    result = await Toolkit([find]).execute("find", {"which": which})
+    assert (result.is_error, result.output) == (False, "ok")
+    assert given == [which]
+    result = await Toolkit([find]).execute("find", {"which": {"far": {}}})
+    assert "which.city: required, but missing" in result.output
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic reads them there")
+def test_a_typed_dict_that_holds_itself_names_what_to_use() -> None:
+    """[FN-35] Where it cannot be read, the error names `typing_extensions.TypedDict`."""
+
+    @tool
+    def find(which: Loop) -> None:
+        """Find."""
+
+    with pytest.raises(ConfigError, match=r"'which' .*Loop; .* must be typing_extensions\.TypedDict"):
+        _ = find.input_schema
+
+
+@pytest.mark.anyio
+async def test_a_type_without_a_schema_is_found_when_the_client_opens() -> None:
+    """[FN-36] Nothing is wrong in the middle of a run that could be known when the client opens."""
+
+    @tool
+    def find(odd: NoSchema) -> None:
+        """Find."""
+
+    agent = Agent(name="helper", tools=[find])
+    model = ScriptedModel([])
+    for client in (Client(model=model, tools=[find]), Client(model=model, agents=[agent])):
+        async with asyncio.timeout(20):
+            with pytest.raises(ConfigError, match="function 'find': the type of parameter 'odd'"):
+                async with client:
+                    pass
+            await client.aclose()
 
 
 def test_decorating_loads_nothing_and_the_schema_is_built_once(run_python: Callable[..., str]) -> None:

@@ -18,6 +18,7 @@ from tests.builtins.helpers import pid_in, running
 from tests.loop.bodies import Sent
 from tests.loop.support import (
     PATIENCE,
+    WAYS,
     Act,
     Gate,
     Way,
@@ -107,7 +108,7 @@ async def test_sixty_four_sub_agents_at_once(way: Way) -> None:
         assert result.usage.total_tokens == b.endpoint.usage_total and len(result.sub_agents) == 64
 
 
-@each_style
+@pytest.mark.parametrize("way", WAYS[3:], ids=str)
 async def test_nothing_is_left_of_a_client_that_did_everything(way: Way, tmp_path: Path) -> None:
     """[RUN-82] Servers, threads, commands with survivors, long outputs, a store on disk, a failed and a
     cancelled ask: after `aclose` tasks, threads, open files, processes and folders are as before."""

@@ -103,7 +103,7 @@ def _served(url: str, api_key: str | None, why: str) -> Found:
     try:
         _, key = endpoint("openai", url, api_key)
     except ConfigError as error:
-        raise UsageError(f"{why}: {error}\n{WAYS}") from error
+        raise UsageError(f"{why}: {_spoken(error)}\n{WAYS}") from error
     model = first_model(url, key, ASK_SECONDS)
     if model is None:
         raise UsageError(
@@ -117,8 +117,13 @@ def _with_key(found: Found) -> Found:
     try:
         endpoint(provider, found.base_url, found.api_key)
     except ConfigError as error:
-        raise UsageError(f"model {found.spec!r} ({found.why}): {error}\n{WAYS}") from error
+        raise UsageError(f"model {found.spec!r} ({found.why}): {_spoken(error)}\n{WAYS}") from error
     return found
+
+
+def _spoken(error: ConfigError) -> str:
+    """An error about a key, with the options of the command line for those of Python."""
+    return str(error).replace("api_key=…", "--api-key-env NAME").replace("base_url=…", "--base-url URL")
 
 
 def first_model(url: str, key: str | None = None, seconds: float = PROBE_SECONDS) -> str | None:

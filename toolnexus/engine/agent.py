@@ -84,7 +84,8 @@ class Agent:
             raise ConfigError(f"{where}: a name is 1 to 64 characters of text")
         expect(f"{where}: description", self.description, str, "give text")
         if self.agents is not None:
-            items(f"{where}: agents", self.agents, "give a list of names or agents")
+            named = items(f"{where}: agents", self.agents, "give a list of names or agents")
+            object.__setattr__(self, "agents", named)
         if self.budget is not None and self.budget.concurrency != Budget().concurrency:
             raise ConfigError(f"{where}: concurrency is set on the client's budget, for the whole tree")
         scope = Scope.of(self.tools, f"{where}: tools")

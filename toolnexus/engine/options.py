@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolnexus.core.options import count, expect, expect_callable, items, wrong
 from toolnexus.core.usage import Budget
@@ -60,13 +61,18 @@ def folder(option: str, value: Any) -> Path:
     return path
 
 
-def check_sources(*, tools: Any, agents: Any, allowed_models: Any, store: Any) -> None:
-    """Raises `ConfigError` for options of a client that are of the wrong type altogether."""
-    items("tools", tools, "give a list, such as tools=[function]")
-    items("agents", agents, "give a list, such as agents=[agent]")
-    if allowed_models is not None:
-        items("allowed_models", allowed_models, "give a list of 'provider:name' and Model objects")
+def check_store(store: Any) -> None:
+    """Raises `ConfigError` for what keeps no conversations."""
     if isinstance(store, (str, Path)):
         raise wrong("store", store, f"give store=SqliteStore({str(store)!r})")
     if store is not None:
         expect("store", store, Store, "give a SqliteStore('chat.db'), a MemoryStore() or another Store")
+
+
+def builtin_flags(spec: Any) -> Any:
+    """`builtins={"tools": {…}}` means the same as the inner mapping."""
+    if isinstance(spec, Mapping):
+        flags = cast("Mapping[str, Any]", spec)
+        if set(flags) == {"tools"} and not isinstance(flags["tools"], bool):
+            return flags["tools"]
+    return cast("Any", spec)

@@ -9,7 +9,7 @@ from toolnexus.core.messages import Message, OpaquePart, Part, ReasoningPart, Te
 from toolnexus.core.model import ModelResponse, ModelSink, StopReason
 from toolnexus.core.usage import Usage
 from toolnexus.errors import ModelResponseError
-from toolnexus.models.wire import event_error
+from toolnexus.models.wire import event_error, text_in
 from toolnexus.runtime.redact import Redactor
 
 _STOPS: dict[str, StopReason] = {
@@ -18,6 +18,7 @@ _STOPS: dict[str, StopReason] = {
     "refusal": "refusal",
     "pause_turn": "paused",
 }
+_TEXTS = {"text": ("text",), "thinking": ("thinking", "signature"), "tool_use": ("name",)}
 _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
@@ -80,8 +81,11 @@ class AnthropicReading:
         self.ended = True
 
     def _start(self, index: int, block: dict[str, Any]) -> None:
+        kind = block.get("type", "")
+        texts = [text_in(self._host, block, field) for field in _TEXTS.get(kind, ())]
         self._blocks[index] = _Block(dict(block))
-        self._hand_on(block.get("type"), block.get("text") or block.get("thinking"))
+        if texts:
+            self._hand_on(kind, texts[0])
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         block = self._blocks.get(index)
@@ -89,12 +93,12 @@ class AnthropicReading:
             raise ModelResponseError(f"{self._host} sent a delta of block {index}, which it never started")
         kind = delta.get("type", "")
         if field := _DELTAS.get(kind):
-            piece = delta.get(field) or ""
+            piece = text_in(self._host, delta, field)
             block.pieces.setdefault(field, []).append(piece)
             if kind != "signature_delta":
                 self._hand_on(field, piece)
         elif kind == "input_json_delta":
-            block.input.append(delta.get("partial_json") or "")
+            block.input.append(text_in(self._host, delta, "partial_json"))
         elif kind == "citations_delta":
             block.data["citations"] = [*(block.data.get("citations") or ()), delta.get("citation")]
 
@@ -135,7 +139,9 @@ class AnthropicReading:
             arguments = "".join(block.input)
             if not arguments.strip():
                 arguments = json.dumps(data.get("input") or {}, ensure_ascii=False)
-            id = data.get("id") or f"call_{index}"
+            id = data.get("id")
+            if not id or not isinstance(id, str):
+                id = f"call_{index}"
             return ToolCallPart(id, data.get("name") or "", arguments, _extra(data, "id", "name", "input"))
         if block.input:
             data["input"] = json.loads("".join(block.input))

@@ -24,7 +24,7 @@ from toolnexus.core.messages import (
 from toolnexus.core.schema import declared
 from toolnexus.core.tools import Tool
 from toolnexus.models.encode import Encoded, arguments_object, dumps
-from toolnexus.models.ids import wire_id
+from toolnexus.models.ids import wire_id, wire_name
 from toolnexus.models.media import anthropic_block, text_block
 
 _CACHED: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
@@ -148,8 +148,8 @@ def _assistant_block(part: Part, origin: str, ours: bool, thinking: bool) -> dic
         return {**text_block(part.text), **(part.extra or {})} if ours else text_block(part.text)
     if isinstance(part, ToolCallPart):
         extra = {} if part.extra is None or not ours else dict(part.extra)
-        input = arguments_object(part.arguments)
-        return {**extra, "type": "tool_use", "id": wire_id(part.id), "name": part.name, "input": input}
+        name, input = wire_name(part.name), arguments_object(part.arguments)
+        return {**extra, "type": "tool_use", "id": wire_id(part.id), "name": name, "input": input}
     if isinstance(part, ReasoningPart):
         signed = (part.extra or {}).get("signature")
         if not thinking or part.origin != origin or not signed:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
 from toolnexus.models.base import Model
+from toolnexus.models.registry import checked_model
 from toolnexus.models.sink import WatchedSink
 
 _OUR_FAULT = frozenset((400, 413, 422))
@@ -23,7 +24,7 @@ class FallbackModel:
     def __init__(self, *models: Model) -> None:
         if not models:
             raise ConfigError("a fallback model needs at least one model")
-        self._models = models
+        self._models = tuple([checked_model(model) for model in models])
 
     @property
     def name(self) -> str:

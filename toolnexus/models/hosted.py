@@ -24,7 +24,7 @@ from toolnexus.errors import (
     ToolnexusError,
 )
 from toolnexus.models.encode import dumps, remembered
-from toolnexus.models.http import HttpPool, HttpWire, header_secrets
+from toolnexus.models.http import HttpPool, HttpWire, check_headers, header_secrets
 from toolnexus.models.keys import Provider, endpoint
 from toolnexus.models.retry import Broken, RetryPolicy, with_retries
 from toolnexus.models.wire import Wire
@@ -113,6 +113,8 @@ class HostedModel(ABC):
 
     def named(self: M, name: str) -> M:
         """The model `name` at the same endpoint, over the same connections, with the same options."""
+        if not name:
+            raise ConfigError("the model name is missing")
         twin = copy.copy(self)
         twin._name = name
         twin._heads = {}
@@ -215,7 +217,7 @@ class HostedModel(ABC):
                     raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
         except ModelError as error:
             if not reading.ended:  # a connection that breaks behind the end took nothing
-                raise Broken(error, reading.partial(), reading.said) from error
+                raise Broken(error, _rest(reading), reading.said) from error
         with self._shape_checked():
             return reading.response()
 
@@ -229,6 +231,14 @@ class HostedModel(ABC):
         except _ODD_SHAPE as error:
             what = self._redact(f"{type(error).__name__} {error}")[:200]
             raise ModelResponseError(f"{self.host} sent a reply of another shape: {what}") from error
+
+
+def _rest(reading: Reading) -> ModelResponse | None:
+    """What a broken stream had said; nothing when that is of another shape too."""
+    try:
+        return reading.partial()
+    except _ODD_SHAPE:
+        return None
 
 
 def _bracketed(start: bytes, items: list[bytes], end: bytes) -> bytes:
@@ -258,6 +268,7 @@ def make_wire(
         return SdkWire(provider, wire)
     url, key = endpoint(provider, base_url, api_key)
     given = headers or {}
+    check_headers(given)
     if wire == "sdk":
         from toolnexus.models.sdk import sdk_wire
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _DRAIN = 0.5
+_UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
 _IN_ONE_WRITE = 1 << 20
 _ERROR_BODY = 64 << 10
 
@@ -109,13 +111,15 @@ class HttpWire:
         parts = urlsplit(base_url)
         self._base = parts._replace(path=parts.path.rstrip("/"))
         self._host = parts.netloc
+        check_headers(headers or {})
         given = {name.lower(): value for name, value in (headers or {}).items()}
-        _check_headers(given)
         self._headers = {"content-type": "application/json", "user-agent": "toolnexus", **given}
         self._secrets = header_secrets(given) if secrets is None else secrets
         self._redact = Redactor(self._secrets)
         self._pool = pool or HttpPool()
         self._holds = False
+        self._leaving = False
+        self._in_flight = 0
         self._limits = (connect, silence)
         self._options: dict[tuple[str, bool], dict[str, Any]] = {}
 
@@ -129,7 +133,7 @@ class HttpWire:
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
         try:
-            async with await self._send(path, body, streamed=False) as response:
+            async with self._in_use(), await self._send(path, body, streamed=False) as response:
                 data = await response.read()
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from error
@@ -138,7 +142,7 @@ class HttpWire:
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
         host = self._host
         try:
-            async with await self._send(path, body, streamed=True) as response:
+            async with self._in_use(), await self._send(path, body, streamed=True) as response:
                 if response.content_type.endswith("json"):
                     yield parse_reply(host, await response.read(), self._redact)
                     return
@@ -159,6 +163,23 @@ class HttpWire:
             raise self._broken(error) from error
 
     async def aclose(self) -> None:
+        """Close the connections; requests in flight, perhaps of another client, end first."""
+        self._leaving = True
+        await self._leave_when_idle()
+
+    @asynccontextmanager
+    async def _in_use(self) -> AsyncGenerator[None]:
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            await self._leave_when_idle()
+
+    async def _leave_when_idle(self) -> None:
+        if not self._leaving or self._in_flight:
+            return
+        self._leaving = False
         if self._holds:
             self._holds = False
             self._options.clear()
@@ -224,9 +245,17 @@ class HttpWire:
             what = f"no connection within {connect:g} s"
         elif isinstance(error, asyncio.TimeoutError):
             what = f"not a byte for {silence:g} s"
+        elif name in _UNREACHED:  # their own text repeats the host
+            what = f"cannot connect: {self._redact(_cause(error))[:500]}"
         else:
             what = self._redact(str(error))[:500] or name
         return ModelConnectionError(f"{self._host}: {what}")
+
+
+def _cause(error: Any) -> str:
+    inner: OSError = error.os_error
+    code = inner.errno or 0
+    return os.strerror(code) if code > 0 else inner.strerror or str(inner) or type(inner).__name__
 
 
 def header_secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -257,7 +286,14 @@ def _client_error() -> type[Exception]:
     return aiohttp.ClientError
 
 
-def _check_headers(headers: Mapping[str, str]) -> None:
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raises `ConfigError` unless `headers` are texts of one line each; their values are never shown."""
+    if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"headers must be a mapping from name to value, not {type(headers).__name__}")
     for name, value in headers.items():
+        for what in (name, value):
+            if not isinstance(what, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                kind = type(what).__name__
+                raise ConfigError(f"header {name!r}: name and value must be texts, not {kind}")
         if any(ord(c) < 32 or ord(c) == 127 for c in name + value):
             raise ConfigError(f"header {name!r} holds a control character; headers are one line each")

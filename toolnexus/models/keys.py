@@ -59,6 +59,8 @@ def endpoint(provider: Provider, base_url: str | None, api_key: str | None) -> t
     url = base_url or os.environ.get(variable) or vendor
     host = check_url(url)
     if api_key is not None:
+        if not isinstance(api_key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"api_key must be a text, not {type(api_key).__name__}")
         return url, api_key.strip() or None
     wanted = KEYS.get(host)
     if wanted is None:
@@ -76,6 +78,8 @@ def endpoint(provider: Provider, base_url: str | None, api_key: str | None) -> t
 
 def check_url(url: str) -> str:
     """The host of `url`. Raises `ConfigError` unless it is plain http or https."""
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"base_url must be a text, not {type(url).__name__}")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -9,7 +9,7 @@ from toolnexus.core.messages import Message, Part, ReasoningPart, TextPart, Tool
 from toolnexus.core.model import ModelResponse, ModelSink, StopReason
 from toolnexus.core.usage import Usage
 from toolnexus.errors import ModelResponseError
-from toolnexus.models.wire import event_error
+from toolnexus.models.wire import event_error, text_in
 from toolnexus.runtime.redact import Redactor
 
 _STOPS: dict[str, StopReason] = {
@@ -39,12 +39,12 @@ class _Call:
         self.arguments: list[str] = []
         self.extra: dict[str, Any] = {}
 
-    def take(self, delta: dict[str, Any]) -> None:
+    def take(self, delta: dict[str, Any], host: str) -> None:
         function: dict[str, Any] = delta.get("function") or {}
         if not self.id:
-            self.id = delta.get("id") or ""
+            self.id = _id(delta) or ""
         if not self.name:
-            self.name = function.get("name") or ""
+            self.name = text_in(host, function, "name")
         if arguments := function.get("arguments"):
             self.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
         if not delta.keys() <= _OF_CALL or not function.keys() <= _OF_FUNCTION:
@@ -107,11 +107,12 @@ class OpenAIReading:
         elif content == "":
             self._extra["content"] = ""
         for field in (self._field,) if self._field else _REASONING:
-            if thought := delta.get(field):
+            if delta.get(field):
+                thought = text_in(self._host, delta, field)
                 self._field = field
                 self._think(thought)
                 break
-        if refusal := delta.get("refusal"):
+        if refusal := text_in(self._host, delta, "refusal"):
             self._refusal.append(refusal)
             self._say(refusal)
         for call in delta.get("tool_calls") or ():
@@ -146,7 +147,7 @@ class OpenAIReading:
                 inner = block.get("thinking")
                 self._think(inner if isinstance(inner, str) else self._from_blocks(inner or ()))
             else:
-                texts.append(block.get("text") or "")
+                texts.append(text_in(self._host, block, "text"))
         return "".join(texts)
 
     def _call(self, delta: dict[str, Any], whole: bool) -> None:
@@ -154,7 +155,7 @@ class OpenAIReading:
         if call is None:
             call = _Call(delta.get("index"))
             self._calls.append(call)
-        call.take(delta)
+        call.take(delta, self._host)
 
     def _open_call(self, delta: dict[str, Any]) -> _Call | None:
         """The call that `delta` goes on with; None when it starts one.
@@ -166,7 +167,7 @@ class OpenAIReading:
         known = [c for c in self._calls if index is None or c.index == index]
         if not known:
             return None
-        call, id = known[-1], delta.get("id")
+        call, id = known[-1], _id(delta)
         if id and call.id:
             return call if id == call.id else None
         function: dict[str, Any] = delta.get("function") or {}
@@ -204,6 +205,12 @@ class OpenAIReading:
         if calls:  # also when a server says "stop" beside its calls
             return "tool_calls"
         return "refusal" if self._refusal else "stop"
+
+
+def _id(delta: dict[str, Any]) -> str | None:
+    """The id of a call; what is no text is none."""
+    id = delta.get("id")
+    return id if isinstance(id, str) else None
 
 
 def _complete(arguments: str) -> bool:

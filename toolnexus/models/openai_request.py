@@ -16,7 +16,7 @@ from toolnexus.core.messages import (
 from toolnexus.core.schema import declared
 from toolnexus.core.tools import Tool
 from toolnexus.models.encode import MALFORMED, arguments_object, dumps
-from toolnexus.models.ids import short_id, wire_id
+from toolnexus.models.ids import short_id, wire_id, wire_name
 from toolnexus.models.media import is_image, note, openai_part, text_block
 
 
@@ -118,7 +118,7 @@ def _call(part: ToolCallPart, ours: bool, ids: Callable[[str], str]) -> dict[str
     if MALFORMED in (parsed := arguments_object(arguments)):
         arguments = dumps(parsed).decode()
     if part.extra is None or not ours:
-        plain = {"name": part.name, "arguments": arguments}
+        plain = {"name": wire_name(part.name), "arguments": arguments}
         return {"id": ids(part.id), "type": "function", "function": plain}
     extra = dict(part.extra)
     function = cast(Mapping[str, Any], extra.pop("function", {}))
@@ -126,5 +126,5 @@ def _call(part: ToolCallPart, ours: bool, ids: Callable[[str], str]) -> dict[str
         **extra,
         "id": ids(part.id),
         "type": "function",
-        "function": {**function, "name": part.name, "arguments": arguments},
+        "function": {**function, "name": wire_name(part.name), "arguments": arguments},
     }

@@ -18,16 +18,43 @@ def split_spec(spec: str) -> tuple[Provider, str]:
     """Provider and model name of `"provider:name"`. Raises `ConfigError` that shows how it is written."""
     provider, colon, name = spec.partition(":")
     if not colon or not name or provider not in VENDORS:
-        hint = did_you_mean(provider, VENDORS) if colon else "; the provider in front is missing"
         raise ConfigError(
-            f"model {spec!r} is not 'provider:name'{hint}. Providers: {', '.join(VENDORS)} "
+            f"model {spec!r} is not 'provider:name': {_wrong(spec)} Providers: {', '.join(VENDORS)} "
             f"(any endpoint of those styles through base_url). Example: {_example(spec)!r}"
         )
     return cast(Provider, provider), name
 
 
+def _wrong(spec: str) -> str:
+    """What is wrong with `spec`, as a sentence."""
+    provider, colon, name = spec.partition(":")
+    if not colon or not provider:
+        return "the provider in front is missing."
+    if provider in VENDORS:
+        return "the model name is missing."
+    if near := did_you_mean(provider, VENDORS):
+        return f"unknown provider {provider!r}{near}"
+    if name.startswith("//"):
+        return f"unknown provider {provider!r}; an address goes into base_url."
+    style = "anthropic" if "claude" in spec else "openai"
+    return f"unknown provider {provider!r}; a model of that name is '{style}:{spec}'."
+
+
 def _example(spec: str) -> str:
     return _EXAMPLE["anthropic" if "claude" in spec else "openai"]
+
+
+def checked_model(given: object, option: str = "model") -> Model:
+    """`given`, which must be a model object. Raises `ConfigError` that says how to make one of it."""
+    if isinstance(given, type):
+        name = given.__name__
+        raise ConfigError(f"{option}={name} is a class; pass an instance, such as {name}(…)")
+    if isinstance(given, Model):
+        return given
+    if callable(given):
+        name = getattr(given, "__name__", type(given).__name__)
+        raise ConfigError(f"{option}={name} is a function; make it a model with FunctionModel(fn)")
+    raise ConfigError(f"{option}={given!r} must be 'provider:name' or an object with name and generate")
 
 
 def resolve(
@@ -47,9 +74,7 @@ def resolve(
         for name, value in (("base_url", base_url), ("api_key", api_key), ("headers", headers)):
             if value is not None:
                 raise ConfigError(f"{name} goes with a model given by name; set it on {spec!r} itself")
-        if isinstance(spec, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return spec
-        raise ConfigError(f"model={spec!r} must be 'provider:name' or an object with name and generate")
+        return checked_model(spec)
     provider, name = split_spec(spec)
     from toolnexus.models.hosted import make_wire
 

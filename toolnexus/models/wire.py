@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from toolnexus.errors import ModelHTTPError, ModelResponseError
+from toolnexus.models.keys import KEYS
 from toolnexus.runtime.redact import Redactor
 
 CONNECT = 10.0
@@ -93,7 +94,7 @@ def status_error(
 ) -> ModelHTTPError:
     """The error for `status`, also when it came inside a stream or a reply."""
     quota = any(word in code or word in message for word in _QUOTA)
-    hint = f"; it asks to wait {wait:g} s" if wait is not None else ""
+    hint = _advice(host, status) if wait is None else f"; it asks to wait {wait:g} s"
     label = f" ({code})" if code else ""
     said = " ".join(redact(message).split())[:_EXCERPT] or "no message"
     return ModelHTTPError(
@@ -135,11 +136,20 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
     try:
         when = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def text_in(host: str, data: Mapping[str, Any], field: str) -> str:
+    """The text in `field` of a reply, `""` when it is left out; `ModelResponseError` for another type."""
+    value = data.get(field) or ""
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise ModelResponseError(f"{host} sent a reply of another shape: {field!r} is no text but {kind}")
+    return value
 
 
 def error_parts(error: Any) -> tuple[str, str]:
@@ -157,6 +167,13 @@ def event_error(host: str, error: Any, redact: Redactor) -> ModelHTTPError:
     message, code = error_parts(error)
     status = int(code) if code.isdigit() and 400 <= int(code) < 600 else _STATUS.get(code, 500)
     return status_error(host, status, message, "" if code.isdigit() else code, redact)
+
+
+def _advice(host: str, status: int) -> str:
+    if status in (401, 403):
+        variable = KEYS.get(host.partition(":")[0])
+        return f"; check the key: api_key=…{f' or the variable {variable}' if variable else ''}"
+    return "; check the model's name and base_url" if status == 404 else ""
 
 
 def _explain(text: str) -> tuple[str, str]:

@@ -21,9 +21,10 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from toolnexus.errors import ConfigError
 from toolnexus.testing.turns import Turn, anthropic_events, anthropic_reply, openai_events, openai_reply
 
-AnyTurn = Turn | Mapping[str, Any]
+AnyTurn = Turn | str | Mapping[str, Any]
 Reply = Callable[[dict[str, Any]], AnyTurn | Awaitable[AnyTurn]]
 Script = Mapping[str, Sequence[AnyTurn]] | Sequence[AnyTurn] | Reply
 
@@ -49,9 +50,10 @@ class Seen:
 class ScriptedEndpoint:
     """Answers OpenAI chat completions and Anthropic messages, streamed or not, on the loopback.
 
-    `script` is a list of turns; a mapping from model name to its own list (`"*"` for all others), so
-    that parallel runs do not take each other's; or `reply(body) -> turn`, plain or async. A list that
-    has run out answers status 400, or its last turn again with `repeat_last`.
+    `script` is a list of turns (each a `Turn`, its mapping, or a text); a mapping from model name to its
+    own list (`"*"` for all others), so that parallel runs do not take each other's; or
+    `reply(body) -> turn`, plain or async. A list that has run out answers status 400, or its last turn
+    again with `repeat_last`.
 
     Use it as `async with`, or as plain `with`, which serves from a thread of its own. `url` is the
     `base_url` for either style.
@@ -60,7 +62,7 @@ class ScriptedEndpoint:
     def __init__(self, script: Script, *, repeat_last: bool = False, port: int = 0) -> None:
         self._reply = script if callable(script) else None
         queues = {} if callable(script) else script if isinstance(script, Mapping) else {"*": script}
-        self._queues = {model: [Turn.of(turn) for turn in turns] for model, turns in queues.items()}
+        self._queues = {model: _turns(model, turns) for model, turns in queues.items()}
         self._given: dict[str, int] = {}
         self._repeat_last = repeat_last
         self._port = port
@@ -205,6 +207,13 @@ class ScriptedEndpoint:
                     await asyncio.sleep(0)
         await response.write_eof()
         return response
+
+
+def _turns(model: str, given: Any) -> list[Turn]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        of = "the script" if model == "*" else f"the script of model {model!r}"
+        raise ConfigError(f"{of} must be a list of turns, not {type(given).__name__}; write [{given!r}]")
+    return [Turn.of(turn) for turn in cast(Sequence[AnyTurn], given)]
 
 
 def _drop(request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ from typing import Any
 from toolnexus.core.messages import Message, ToolCallPart, assistant
 from toolnexus.core.model import ModelRequest, ModelResponse, StopReason
 from toolnexus.core.usage import Usage
-from toolnexus.errors import ModelError
+from toolnexus.errors import ConfigError, ModelError
 from toolnexus.models.function import FunctionModel
 
 USAGE = Usage(prompt_tokens=10, completion_tokens=5)
@@ -41,18 +41,26 @@ def call(name: str, /, id: str | None = None, **arguments: Any) -> ToolCallPart:
 
 
 def reply(
-    text: str = "",
+    text: str | ToolCallPart = "",
     *calls: ToolCallPart,
     usage: Usage | None = USAGE,
     stop: StopReason | None = None,
     delay: float = 0.0,
     when: Callable[[ModelRequest], bool] | None = None,
 ) -> ScriptedReply:
-    """A reply of text and calls.
+    """A reply of text and calls, or of calls alone: `reply("I look", call("read"))`, `reply(call("read"))`.
 
     `stop` follows from the calls unless given; `delay` is seconds before the answer; `usage=None` is
-    an endpoint that reports none. With `when` it answers the first request that fits, once.
+    an endpoint that reports none. With `when` it answers the first request that fits, once. Raises
+    `ConfigError` for anything but a text and calls.
     """
+    if isinstance(text, ToolCallPart):
+        text, calls = "", (text, *calls)
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"a reply starts with its text or a call(…), not {type(text).__name__}")
+    for one in calls:
+        if not isinstance(one, ToolCallPart):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"behind its text a reply has calls made by call(…), not {type(one).__name__}")
     return ScriptedReply(text=text, calls=calls, usage=usage, stop=stop, delay=delay, when=when)
 
 
@@ -75,6 +83,9 @@ class ScriptedModel(FunctionModel):
         name: str = "scripted",
     ) -> None:
         super().__init__(self._answer, name=name)
+        for turns in (replies, *(by_path or {}).values()):
+            if isinstance(turns, str):
+                raise ConfigError(f"replies must be a list, not one text; write [{turns!r}]")
         given = list(replies)
         self._when = [r for r in given if isinstance(r, ScriptedReply) and r.when is not None]
         self._queue = [r for r in given if not isinstance(r, ScriptedReply) or r.when is None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
+from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
 
@@ -17,10 +18,10 @@ Json = dict[str, Any]
 class Turn:
     """One answer of a `ScriptedEndpoint`. Everything is optional.
 
-    What the model says: `text`; `calls`, each `{"name", "args", "id"?, "extra"?}` with `args` an object
-    or a text that is sent as it is; `reasoning` (OpenAI style); `thinking`, a text and its signature,
-    and `redacted` (Anthropic style); `refusal`; `extra`, more fields of the message; `finish`, the stop
-    reason in the style's own word; `usage`, input and output tokens, the raw object, or None.
+    What the model says: `text`; `calls`, each made by `call` or `{"name", "args"?, "id"?, "extra"?}` with
+    `args` an object or a text that is sent as it is; `reasoning` (OpenAI style); `thinking`, a text and its
+    signature, and `redacted` (Anthropic style); `refusal`; `extra`, more fields of the message; `finish`,
+    the stop reason in the style's own word; `usage`, input and output tokens, the raw object, or None.
 
     What goes wrong: `status`, `body` and `headers` of an answer that is no reply; `delay` in seconds;
     `hang`, never answer; `drop_after`, close the connection after that many events; `sse`, lines sent
@@ -29,7 +30,7 @@ class Turn:
     """
 
     text: str | None = None
-    calls: Sequence[Mapping[str, Any]] = ()
+    calls: Sequence[ToolCallPart | Mapping[str, Any]] = ()
     reasoning: str | None = None
     thinking: tuple[str, str] | None = None
     redacted: str | None = None
@@ -47,15 +48,31 @@ class Turn:
     chunk: int = 8
     split: int = 0
 
+    def __post_init__(self) -> None:
+        """Raises `ConfigError` for calls that are none."""
+        calls: Any = self.calls
+        if not isinstance(calls, Sequence) or isinstance(calls, str):
+            kind = type(calls).__name__
+            raise ConfigError(f"calls must be a list of calls, not {kind}; write [{calls!r}]")
+        fields = [_fields_of(call) for call in cast(Sequence[Any], calls)]
+        object.__setattr__(self, "calls", tuple(fields))
+
     @classmethod
-    def of(cls, data: Turn | Mapping[str, Any]) -> Turn:
-        """A turn from the object in a script file. Raises `ConfigError` for a key that is none."""
+    def of(cls, data: Turn | str | Mapping[str, Any]) -> Turn:
+        """A turn from a text, or from the object in a script file.
+
+        Raises `ConfigError` for a key that is none, and for what is no turn.
+        """
         if isinstance(data, Turn):
             return data
+        if isinstance(data, str):
+            return cls(text=data)
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a turn must be a Turn(…), a text or a mapping, not {type(data).__name__}")
         known = [f.name for f in fields(cls)]
         for key in data:
             if key not in known:
-                raise ConfigError(f"turn key {key!r} is unknown{did_you_mean(key, known)}; known: {known}")
+                raise ConfigError(f"turn key {key!r} is unknown; known: {known}{did_you_mean(key, known)}")
         values: dict[str, Any] = dict(data)
         for key in ("usage", "thinking"):  # JSON has no tuples
             if isinstance(values.get(key), list):
@@ -72,6 +89,35 @@ class Turn:
             counts = [v for k, v in usage.items() if k in _COUNTED and isinstance(v, int)]
             return sum(counts)
         return sum(usage)
+
+
+_CALL = ("name", "args", "id", "extra")
+
+
+def _fields_of(call: Any) -> Mapping[str, Any]:
+    """A call as the mapping that both styles are written from. Raises `ConfigError`."""
+    if isinstance(call, ToolCallPart):
+        args, extra = _args(call.arguments), call.extra or {}
+        return {"name": call.name, "args": args, "id": call.id or None, "extra": extra}
+    if not isinstance(call, Mapping):
+        kind = type(call).__name__
+        raise ConfigError(f"a call must be call(…) or a mapping with name and args, not {kind}")
+    fields = cast(Mapping[str, Any], call)
+    for key in fields:
+        if key not in _CALL:
+            raise ConfigError(f"call key {key!r} is unknown; known: {list(_CALL)}{did_you_mean(key, _CALL)}")
+    if "name" not in fields:
+        raise ConfigError(f"call {dict(fields)!r} has no 'name'")
+    return fields
+
+
+def _args(arguments: str) -> Any:
+    """The object that `arguments` stands for, or the text itself when it is malformed."""
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return cast(Any, value) if isinstance(value, dict) else arguments
 
 
 _COUNTED = frozenset(
@@ -94,7 +140,7 @@ def openai_reply(turn: Turn, model: str) -> Json:
     if turn.refusal is not None:
         message["refusal"] = turn.refusal
     if turn.calls:
-        message["tool_calls"] = [_openai_call(call) for call in turn.calls]
+        message["tool_calls"] = [_openai_call(call) for call in _calls(turn)]
     finish = turn.finish or ("tool_calls" if turn.calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish}
     reply: Json = {
@@ -151,7 +197,7 @@ def anthropic_reply(turn: Turn, model: str) -> Json:
         content.append({"type": "redacted_thinking", "data": turn.redacted})
     if turn.text is not None:
         content.append({"type": "text", "text": turn.text})
-    for call in turn.calls:
+    for call in _calls(turn):
         block: Json = {"type": "tool_use", "name": call["name"], "input": call.get("args", {})}
         if call.get("id") is not None:
             block["id"] = call["id"]
@@ -219,6 +265,10 @@ def _anthropic_block(index: int, block: Json, size: int) -> Iterator[Json]:
         for piece in _halves(value if isinstance(value, str) else json.dumps(value)):
             yield delta("input_json_delta", partial_json=piece)
     yield {"type": "content_block_stop", "index": index}
+
+
+def _calls(turn: Turn) -> Sequence[Mapping[str, Any]]:
+    return cast(Sequence[Mapping[str, Any]], turn.calls)  # mappings since the turn was made
 
 
 def _openai_call(call: Mapping[str, Any]) -> Json:

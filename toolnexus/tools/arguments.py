@@ -63,7 +63,8 @@ def check_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """`arguments`, coerced, once they are valid against the schema of `tool`.
 
     Raises `ToolError` that names each wrong field. A schema that is itself broken checks nothing,
-    with one warning; a remote `$ref` is never fetched.
+    with one warning; a remote `$ref` is never fetched. Patterns of MCP servers are not matched: one
+    can hold the event loop for hours, and the server checks its arguments itself.
     """
     check = _checks.get(tool)
     if check is None or check.schema is not tool.input_schema:
@@ -77,7 +78,7 @@ class _Check:
     def __init__(self, tool: Tool) -> None:
         self.schema = tool.input_schema
         self._name = tool.name
-        self._node = dict(self.schema)
+        self._node = without_patterns(self.schema) if tool.source == "mcp" else dict(self.schema)
         self._idle = _says_nothing(self._node)
         self._asks = not self._node.keys() <= _SILENT or bool(self._node.get("required"))
         """Whether even no arguments at all may be wrong."""
@@ -104,6 +105,33 @@ class _Check:
         if problems:
             raise ToolError(refusal(self._name, problems))
         return coerced
+
+
+_NAMED = {"properties", "$defs", "definitions", "dependentSchemas"}
+_DATA = {"enum", "const", "default", "examples"}
+
+
+def without_patterns(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """`schema` without `pattern` and `patternProperties`, and without what means `all others` then."""
+    left_out = {"pattern", "patternProperties"}
+    if "patternProperties" in schema:
+        left_out |= {"additionalProperties", "unevaluatedProperties"}
+    return {
+        key: value if key in _DATA else _without_patterns(value, named=key in _NAMED)
+        for key, value in schema.items()
+        if key not in left_out
+    }
+
+
+def _without_patterns(value: Any, *, named: bool = False) -> Any:
+    if isinstance(value, list):
+        return [_without_patterns(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    mapping = cast("Mapping[str, Any]", value)
+    if named:
+        return {name: _without_patterns(item) for name, item in mapping.items()}
+    return without_patterns(mapping)
 
 
 _checks: WeakKeyDictionary[Tool, _Check] = WeakKeyDictionary()

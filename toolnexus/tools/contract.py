@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
@@ -21,6 +21,7 @@ from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.arguments import explain, path_text, refusal, shown
 from toolnexus.tools.coerce import coerce
 from toolnexus.tools.signature import EMPTY, Signature, is_context
+from toolnexus.tools.typed_dicts import readable
 
 
 class Contract:
@@ -36,7 +37,7 @@ class Contract:
             raise ConfigError(f"function {signature.name!r} is a method; give the one of an instance")
         self._context = [name for name, hint in hints.items() if is_context(hint)]
         self._positional = [p for p in taken if p.kind is p.POSITIONAL_ONLY]
-        asked = {name: hint for name, hint in hints.items() if name not in self._context}
+        asked = {name: readable(hint) for name, hint in hints.items() if name not in self._context}
         model = _model(signature, asked)
         self._fields = list(zip(model.model_fields, asked, strict=True))
         self._validator = model.__pydantic_validator__
@@ -197,11 +198,21 @@ def _no_schema(signature: Signature, asked: dict[str, Any], error: Exception) ->
         try:
             TypeAdapter(hint).json_schema()
         except Exception as own:
-            reason = str(own).splitlines()[0]
             return ConfigError(
-                f"function {signature.name!r}: the type of parameter {name!r} has no JSON Schema: {reason}"
+                f"function {signature.name!r}: the type of parameter {name!r} has no JSON Schema: "
+                f"{inspect.formatannotation(hint)}; {_advice(own)}"
             )
-    return ConfigError(f"function {signature.name!r} has no JSON Schema: {error}")
+    return ConfigError(f"function {signature.name!r} has no JSON Schema: {str(error).splitlines()[0]}")
+
+
+def _advice(error: Exception) -> str:
+    """What to write instead; what pydantic advises is for its own models."""
+    if isinstance(error, PydanticUserError) and error.code == "typed-dict-version":
+        return "on this Python a TypedDict there must be typing_extensions.TypedDict"
+    return (
+        "types that work: str, int, float, bool, None, list, dict, tuple, set, Literal, Enum, dates, UUID,"
+        " Path, dataclasses, TypedDict, pydantic models, and unions of these"
+    )
 
 
 def _is_plain(hint: Any) -> bool:

@@ -42,7 +42,7 @@ class FunctionTool(Tool, Generic[P, R]):
     is given as JSON; None is `null`, or `done` from a function that is annotated `-> None`.
 
     Raises `ConfigError` for what a model cannot call: no usable name, `*args`, a generator. A type
-    without a JSON Schema raises it where `input_schema` is first read.
+    without a JSON Schema raises it where `input_schema` is first read: when its client opens.
     """
 
     __name__: str

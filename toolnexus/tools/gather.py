@@ -41,6 +41,7 @@ class Sources:
         check_unique(self._host, "tools")
         self._custom = [t for t in host if not isinstance(t, Tool)]
         self._adopted: list[ToolSource] = []
+        self._secret_names: frozenset[str] | None = None
 
     @property
     def fixed(self) -> bool:
@@ -70,7 +71,10 @@ class Sources:
     @property
     def secret_names(self) -> frozenset[str]:
         """Environment variables that hold secrets of ours."""
-        return frozenset(name for s in self.servers for name in s.config.secret_names)
+        if self._secret_names is None:
+            names = [name for s in self.servers for name in s.config.secret_names]
+            self._secret_names = frozenset(names)
+        return self._secret_names
 
     def holds(self, source: ToolSource) -> bool:
         """Whether it is opened and closed here."""
@@ -79,6 +83,7 @@ class Sources:
     def adopt(self, source: ToolSource) -> None:
         """Open and close this source with the client; its tools belong to one agent only."""
         self._adopted.append(source)
+        self._secret_names = None
 
     async def admit(self, source: ToolSource, on_change: Callable[[], None]) -> None:
         """Open a source that comes late, and adopt it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp_entry import Entry, kind_of
 from toolnexus.tools.mcp_values import Reader, Values, read_env_file
+
+logger = logging.getLogger("toolnexus.mcp")
 
 WRAPPERS = ("mcpServers", "servers", "mcp")
 RESERVED = frozenset(
@@ -55,11 +58,15 @@ def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfi
     """
     if isinstance(source, Mapping):
         where, workspace, document = "mcp", Path.cwd(), cast("Mapping[Any, Any]", source)
+    elif not isinstance(source, str | Path):
+        raise ConfigError(f"mcp must be the path of a file or a mapping of servers, not {kind_of(source)}")
     else:
         path = Path(source).expanduser()
         where, workspace, document = str(path), _workspace(path), _read(path)
     values = Values(workspace, _sequence(document.get("inputs")))
     servers = _servers(document, where)
+    if not servers:
+        logger.warning("%s: it holds no server", where)
     return tuple([_server(name, entry, values, where) for name, entry in servers.items()])
 
 
@@ -80,6 +87,8 @@ def _read(path: Path) -> Mapping[Any, Any]:
             document: Any = tomli.loads(text)
         else:
             document = json.loads(_plain_json(text))
+    except RecursionError:
+        raise ConfigError(f"MCP config {str(path)!r} does not parse: it is nested too deeply") from None
     except ValueError as error:
         raise ConfigError(f"MCP config {str(path)!r} does not parse: {error}") from error
     if not isinstance(document, Mapping):
@@ -114,6 +123,7 @@ def _servers(document: Mapping[Any, Any], where: str) -> dict[str, Mapping[Any, 
             break
     else:
         entries = {k: v for k, v in document.items() if k not in RESERVED}
+        _check_wrapper(document, entries, where)
     if not isinstance(entries, Mapping):
         raise ConfigError(f"{where}: the servers must be an object of name to server, not {kind_of(entries)}")
     servers: dict[str, Mapping[Any, Any]] = {}
@@ -126,6 +136,15 @@ def _servers(document: Mapping[Any, Any], where: str) -> dict[str, Mapping[Any, 
             )
         servers[name] = cast("Mapping[Any, Any]", entry)
     return servers
+
+
+def _check_wrapper(document: Mapping[Any, Any], entries: Mapping[Any, Any], where: str) -> None:
+    """Raises `ConfigError` for a misspelt wrapper. `mcpServer` beside servers is somebody's own key."""
+    for key in document if not entries else entries:
+        value = document[key]
+        misspelt = isinstance(key, str) and re.sub(r"[-_]", "", key).lower() in ("mcpserver", "mcpservers")
+        if misspelt and isinstance(value, Mapping) and not _looks_like_server(value):
+            raise ConfigError(f"{where}: unknown key {key!r}; did you mean 'mcpServers'?")
 
 
 def _looks_like_server(value: Any) -> bool:

@@ -100,7 +100,10 @@ class Reader:
     def fill_url(self, text: str) -> str:
         """An address filled in; a password and query values like `api_key=` are secrets."""
         url = self.fill(text, "url")
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # its text may show a password
+            raise ConfigError(f"{self._place}: 'url' is no valid address; look at its host") from None
         if parts.password:
             self.note(parts.password)
         for name, value in parse_qsl(parts.query):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import shutil
 import sys
 from argparse import Namespace
@@ -148,4 +149,5 @@ def _save(target: Path, found: Found | None) -> None:
     live = (
         "" if found is not None else f"; put a model such as {OPENAI_MODEL!r} for {_SCRIPTED} to make it real"
     )
-    print(f"saved    {target}: run it with python {target}{live}", file=sys.stderr)
+    command = shlex.join([sys.executable, str(target)])
+    print(f"saved    {target}: run it with {command}{live}", file=sys.stderr)

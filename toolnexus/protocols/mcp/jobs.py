@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """Tasks that nobody but their owner waits for. What they raise is logged, a `Fault` is not."""
+    """Tasks that nobody but their owner waits for. What matters of their errors is a `Fault`
+    of their owner's; the rest is for those who debug."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -50,4 +51,4 @@ class Jobs:
     def _settle(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) and not isinstance(error, Fault):
-            logger.error("%s: %r", self._name, error)
+            logger.debug("%s: %r", self._name, error)

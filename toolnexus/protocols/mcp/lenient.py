@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCResponse
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 logger = logging.getLogger("toolnexus.mcp")
 
 _USED = frozenset(("name", "description", "inputSchema"))
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def salvaged(line: bytes) -> JSONRPCMessage | None:
+    """The message in a line that the SDK refuses; None when there is none.
+
+    Halves of cut characters become U+FFFD. An answer that makes no sense becomes an error for its
+    request, which would otherwise wait until its timeout.
+    """
+    try:
+        given: Any = json.loads(line.decode("utf-8", "replace"))
+        text = _LONE_SURROGATE.sub("\ufffd", json.dumps(given, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict):
+        return None
+    try:
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return _no_answer(cast("dict[str, Any]", given))
+
+
+def _no_answer(given: dict[str, Any]) -> JSONRPCError | None:
+    request = given.get("id")
+    if "method" in given or isinstance(request, bool) or not isinstance(request, int | str):
+        return None
+    what, result = "its answer is not valid", given.get("result")
+    if "result" in given and not isinstance(result, dict):
+        what = f"its answer must be an object, not {_KINDS.get(type(cast('object', result)), 'a number')}"
+    return JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=INTERNAL_ERROR, message=what))
+
+
+_KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 def mend(message: JSONRPCMessage) -> JSONRPCMessage:

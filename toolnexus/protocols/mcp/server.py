@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,6 +37,7 @@ _STABLE = 60.0
 _DEBOUNCE = 0.05
 _LISTING = 1.0
 _FAILED_GRACE = 0.2
+_UNLIKELY = 0.1
 
 
 class McpServer:
@@ -91,7 +93,7 @@ class McpServer:
                 except SessionLost:
                     return await self._call(call)
         except TimeoutError:
-            raise Fault(f"it did not answer within {call.clock.timeout:g} seconds") from None
+            raise Fault(f"it did not answer within {in_words(call.clock.timeout)}") from None
 
     async def aclose(self) -> None:
         """End the connection and the process. From any task and loop, any number of times."""
@@ -156,9 +158,8 @@ class McpServer:
         except TimeoutError:
             words = last_words(process) if process is not None else ""
             self._jobs.start(self._clear(connection, process))
-            raise Fault(
-                self._redact(f"it was not ready within {endpoint.timeout:g} seconds{words}")
-            ) from None
+            spent = in_words(endpoint.timeout)
+            raise Fault(self._redact(f"it was not ready within {spent}{words}")) from None
         except BaseException:
             self._jobs.start(self._clear(connection, process))
             raise
@@ -180,6 +181,8 @@ class McpServer:
 
     def _spawn(self) -> ServerProcess:
         endpoint = self.endpoint
+        if endpoint.cwd is not None and not os.path.isdir(endpoint.cwd):
+            raise Fault(self._redact(f"its cwd {endpoint.cwd!r} is not a folder"))
         try:
             process = ServerProcess(endpoint.command, server_environment(endpoint.env), endpoint.cwd)
         except (OSError, ValueError) as error:
@@ -325,12 +328,21 @@ class McpServer:
         return "needs_auth" if self.status == "needs_auth" else "failed"
 
 
+def in_words(seconds: float) -> str:
+    """A timeout for an error text. So short a one was most likely meant to be in seconds."""
+    hint = " (the configured 'timeout' is in milliseconds)" if seconds < _UNLIKELY else ""
+    return f"{seconds:g} seconds{hint}"
+
+
 _sdk: Any = None
 
 
 async def _load_sdk() -> Any:
-    """The module that needs the SDK: a second of imports, kept off the event loop."""
+    """The module that needs the SDK: a second of imports, kept off the event loop. Raises `Fault`."""
     global _sdk
     if _sdk is None:
-        _sdk = await run_in_thread(importlib.import_module, "toolnexus.protocols.mcp.session")
+        try:
+            _sdk = await run_in_thread(importlib.import_module, "toolnexus.protocols.mcp.session")
+        except ImportError as error:
+            raise Fault(f"it needs the package mcp>=2.3 (pip install 'mcp>=2.3'): {error}") from None
     return _sdk

@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from toolnexus.protocols.mcp.endpoint import Endpoint
-from toolnexus.protocols.mcp.lenient import MendedStream, mend
+from toolnexus.protocols.mcp.lenient import MendedStream, mend, salvaged
 from toolnexus.protocols.mcp.process import ServerProcess, server_environment
 
 logger = logging.getLogger("toolnexus.mcp")
@@ -56,6 +56,8 @@ class ReadMessages(_Stream):
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
+                message = salvaged(line)
+            if message is None:
                 logger.debug("skipped a line of %d bytes on stdout that is no message", len(line))
                 continue
             return SessionMessage(mend(message))

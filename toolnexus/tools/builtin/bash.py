@@ -110,12 +110,12 @@ async def _terminate(process: Process, tree: Tree) -> None:
 async def _keep(tree: Tree, output: OutputFile, ctx: ToolContext) -> bool:
     """Leave background processes to the client; without one they are killed."""
     keeper = ctx.get(PROCESSES)
-    if keeper is None:
+    if keeper is None or keeper.closed:
         await run_in_thread(tree.kill)
         return False
     kept = await run_in_thread(output.keep, ctx.context.run.spill)
     keeper.add(tree, kept, _LIMITS["maxOutputBytes"])
-    return True
+    return not keeper.closed
 
 
 def _result(ended: _Ended, seconds: float, output: OutputFile, ctx: ToolContext) -> ToolResult:

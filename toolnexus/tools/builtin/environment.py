@@ -13,7 +13,10 @@ SECRET_ENV: ContextKey[frozenset[str]] = ContextKey("secret_env")
 MARK = "TOOLNEXUS_RUN"
 """The variable that tells which command a process descends from."""
 
-_SECRET = ("*_KEY", "*_TOKEN", "*SECRET*", "*PASSWORD*")
+_SECRET = (
+    *("KEY", "*_KEY", "*APIKEY*", "TOKEN", "*_TOKEN", "*_PAT", "*_CREDENTIALS"),
+    *("*SECRET*", "*PASSWORD*", "*_PASSWD"),
+)
 
 
 def child_environment(secret: frozenset[str], mark: str) -> dict[str, str]:

@@ -22,12 +22,20 @@ class ProcessGroups:
     def __init__(self) -> None:
         self._kept: list[tuple[Tree, Path, int]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self.closed = False
+        """Whether nothing may go on in the background any more."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def add(self, tree: Tree, output: Path, largest: int) -> None:
-        """Let `tree` live on as long as the file it writes to is not larger than `largest` bytes."""
+        """Let `tree` live on as long as the file it writes to is not larger than `largest` bytes.
+
+        Once closed, it is killed at once.
+        """
+        if self.closed:
+            tree.kill()
+            return
         self._kept.append((tree, output, largest))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SECONDS, self._look)
@@ -40,6 +48,11 @@ class ProcessGroups:
         kept, self._kept = self._kept, []
         for tree, _, _ in kept:
             tree.kill()
+
+    def close(self) -> None:
+        """Kill every process that is left, and from now on each that would be. Like `kill_all` else."""
+        self.closed = True
+        self.kill_all()
 
     def _look(self) -> None:
         for entry in list(self._kept):
