@@ -10,7 +10,7 @@ demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 
 test: $(VENV)/.dev  ## all tests
 	@echo "toolnexus: running the tests (under two minutes)"
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 check: $(VENV)/.dev  ## ruff and pyright strict
 	@echo "toolnexus: checking style and types"

@@ -33,13 +33,10 @@ from toolnexus.runtime.context import (
     DEPS,
     ContextKey,
     Emitter,
-    Frame,
     Run,
     RunContext,
     Runnable,
 )
-from toolnexus.runtime.hooks import HookSet
-from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.loop_thread import LoopThread
 from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
@@ -351,7 +348,7 @@ class Client:
                 await self._asks.end()
 
     def _release(self) -> None:
-        self._processes.kill_all()
+        self._processes.close()
         self._spill.close()
 
     # ---- inside
@@ -407,21 +404,17 @@ class Client:
             DEPS: deps,
             READ_ROOTS: skills.roots if skills is not None else (),
             PROCESSES: self._processes,
-            SECRET_ENV: self._sources.secret_names,
+            SECRET_ENV: lambda: self._sources.secret_names,
         }
 
-    def _context(self) -> RunContext:
-        """A context for a tool that the host calls itself, outside any run."""
-        frame = Frame(
-            path=(MAIN,),
-            agent=MAIN,
-            depth=0,
-            ledger=Ledger((MAIN,), MAIN),
-            hooks=HookSet(self._settings.hooks),
-            workdir=self._workdir,
-            asker=self._asker,
-        )
-        return RunContext(self._new_run(), frame, self._host())
+    @asynccontextmanager
+    async def _context(self) -> AsyncGenerator[RunContext]:
+        """Where a tool runs that the host calls itself: open, limited, and ended with the client."""
+        await self._open()
+        async with self._asks.one():
+            yield self._runner.root(
+                self._new_run(), self._main, settings=self._settings, host=self._host(), asker=self._asker
+            )
 
     async def _open(self) -> None:
         """Open everything once, however many ask at the same time."""

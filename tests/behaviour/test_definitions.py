@@ -84,7 +84,7 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     (lambda: Agent(name="a", budget=5), "agent 'a': budget=5", "Budget"),  # type: ignore[arg-type]
     (lambda: Agent(name="a", system_prompt=None), "agent 'a': system_prompt", "text"),  # type: ignore[arg-type]
     (lambda: Agent(name="a", max_turns="5"), "agent 'a': max_turns='5'", "whole"),  # type: ignore[arg-type]
-    (lambda: Agent(name="a", model=5), "agent 'a': model=5", "Model"),  # type: ignore[arg-type]
+    (lambda: Agent(name="a", model=5), "agent 'a': model=5", "'provider:name'"),  # type: ignore[arg-type]
     (lambda: Agent(name="a", workdir=__file__), "agent 'a': workdir", "is a file"),
 ]
 

@@ -7,11 +7,13 @@ import pytest
 
 from toolnexus import (
     Agent,
+    Answer,
     Budget,
     Client,
     FunctionModel,
     Message,
     ModelRequest,
+    Request,
     RunError,
     Tool,
     ToolContext,
@@ -227,3 +229,41 @@ async def test_turns_without_usage_cost_the_same_each() -> None:
         result = await c.ask("go")
     assert result.usage.estimated and result.turns == 50
     assert Counted.looked == len(result.messages) - 1
+
+
+async def test_a_call_that_the_host_makes_runs_under_the_rules_of_its_client() -> None:
+    """[ODD-08] `toolkit.execute` opens the client, keeps its limits, asks its people, ends with it."""
+    turns: list[int] = []
+
+    def child(request: ModelRequest) -> Message:
+        turns.append(request.turn)
+        return assistant("working", call("noop"))
+
+    async def answer(request: Request) -> Answer:
+        return Answer(id=request.id, data="blue")
+
+    @tool
+    async def noop() -> str:
+        """Nothing."""
+        return ""
+
+    client = Client(
+        model=FunctionModel(child),
+        tools=[noop],
+        builtins=["question", "bash"],
+        agents=[Agent(name="x", tools=["noop"])],
+        max_turns=3,
+        on_request=answer,
+    )
+    asked = await client.toolkit.execute("question", {"questions": [{"question": "Which?"}]})
+    assert asked.output == "blue"
+    done = await client.toolkit.execute("task", {"agent": "x", "prompt": "p"})
+    assert done.output == "working\n[incomplete: max_turns 3]" and turns == [1, 2, 3]
+    running = asyncio.create_task(client.toolkit.execute("bash", {"command": "sleep 30"}))
+    await asyncio.sleep(0.2)
+    async with asyncio.timeout(5):
+        await client.aclose()
+        ended = await running
+    assert ended.is_error and "closed" in ended.output
+    late = await client.toolkit.execute("bash", {"command": "echo hi"})
+    assert late.is_error and "closed" in late.output

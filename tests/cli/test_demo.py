@@ -18,8 +18,6 @@ from tests.cli.helpers import CLI, COLOUR, Terminal, alive, below, cli, environm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint
 
-pytestmark = pytest.mark.xdist_group("demo")  # one process plays each demo once
-
 BUG = "desk/shipping.py:12"
 PLAYS: Mapping[str, tuple[str, ...]] = {
     "plain": ("--plain",),

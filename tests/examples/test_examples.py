@@ -136,12 +136,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     return Outputs(tmp_path_factory)
 
 
-def together(name: str) -> pytest.MarkDecorator:
-    """In the same process as the other tests of that output."""
-    return pytest.mark.xdist_group(f"example {name}")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=together(name)) for name in SAYS])
+@pytest.mark.parametrize("name", SAYS)
 def test_an_example_runs_without_a_key(outputs: Outputs, name: str) -> None:
     """[EX-01] It runs at once, says that the model is a script, and shows what it is about."""
     output = outputs[name]
@@ -183,7 +178,6 @@ def test_hello_without_a_key_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 1 and "OPENAI_API_KEY" in last and "base_url" in last
 
 
-@together("subagent-fanout")
 def test_both_sub_agents_start_before_the_first_one_ends(outputs: Outputs) -> None:
     """[EX-04] The fan-out example shows what it claims."""
     lines = [line.strip() for line in outputs["subagent-fanout"].splitlines()]
@@ -191,7 +185,6 @@ def test_both_sub_agents_start_before_the_first_one_ends(outputs: Outputs) -> No
     assert order == ["starts", "starts", "ends", "ends"]
 
 
-@together("subagent-isolation")
 def test_the_isolation_example_shows_the_difference(outputs: Outputs) -> None:
     """[EX-05] The sub-agent read a hundred times what its caller did."""
     output = outputs["subagent-isolation"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 from toolnexus.core.options import count, expect, expect_callable, items, wrong
 from toolnexus.core.usage import Budget
 from toolnexus.errors import ConfigError
-from toolnexus.models.base import Model
+from toolnexus.models.registry import checked_model
 from toolnexus.runtime.context import RunSettings
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.stores.base import Store
@@ -28,8 +28,8 @@ def run_settings(
     workdir: Any,
 ) -> RunSettings:
     """The settings that these options make. Raises `ConfigError` that begins with `where`."""
-    if model is not None:
-        expect(f"{where}model", model, (str, Model), "give 'provider:name' or a Model object")
+    if model is not None and not isinstance(model, str):
+        checked_model(model, f"{where}model")
     expect(f"{where}system_prompt", system_prompt, str, "give text ('' for none)")
     if budget is not None:
         expect(f"{where}budget", budget, Budget, "give a Budget, such as Budget(tokens=200_000)")

@@ -83,6 +83,7 @@ class Roster:
                 await environment.sources.admit(source, environment.refresh)
                 environment.refresh()
         self._check(agents, environment.sources.skill_names)
+        _read_schemas([s for a in agents for s in a.scope.own])
 
     def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
         """What `agents` have of their own and is new here, each source once."""

@@ -47,6 +47,27 @@ class LocalRunner:
         `settings` are the host's, the target's own come on top. `history` is the conversation so
         far. Raises nothing but `CancelledError`, which carries the result as `.result`.
         """
+        ctx = self.root(run, target, settings=settings, host=host, asker=asker)
+        frame = ctx.frame
+        frame.transcript.extend(history)
+        frame.start = len(history)
+        frame.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
+        if inbox is not None:
+            frame.inbox = inbox
+        budgets = (settings.budget, _settings(target).budget)
+        seconds = min((b.seconds for b in budgets if b and b.seconds is not None), default=None)
+        return await self._drive(target, input, ctx, seconds)
+
+    def root(
+        self,
+        run: Run,
+        target: Runnable,
+        *,
+        settings: RunSettings,
+        host: Mapping[ContextKey[Any], Any],
+        asker: Asker | None = None,
+    ) -> RunContext:
+        """The context at the top of a tree; a call that the host makes itself runs in one too."""
         own = _settings(target)
         path = (target.name,)
         hooks = (*settings.hooks, *own.hooks)
@@ -61,13 +82,7 @@ class LocalRunner:
             asker=Asker(own.on_request) if own.on_request else asker,
             max_turns=own.max_turns or settings.max_turns or 10,
         )
-        frame.transcript.extend(history)
-        frame.start = len(history)
-        frame.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
-        if inbox is not None:
-            frame.inbox = inbox
-        seconds = min((b.seconds for b in budgets if b.seconds is not None), default=None)
-        return await self._drive(target, input, RunContext(run, frame, host), seconds)
+        return RunContext(run, frame, host)
 
     async def run(
         self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False

@@ -6,18 +6,20 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.tools import Tool, ToolResult
-from toolnexus.errors import NameConflict
+from toolnexus.errors import NameConflict, ToolnexusError
 from toolnexus.runtime.context import RunContext
 from toolnexus.tools.filters import NameFilter
 
 logger = logging.getLogger("toolnexus.tools")
 
-ContextFactory = Callable[[], RunContext]
+ContextFactory = Callable[[], AbstractAsyncContextManager[RunContext]]
+"""Gives the context of a call that the host makes itself, outside any run."""
 
 
 class Toolkit:
@@ -85,8 +87,11 @@ class Toolkit:
             text = json.dumps(dict(arguments or {}))
         except (TypeError, ValueError, RecursionError) as error:
             return ToolResult(output=f"the arguments of {name!r} are no JSON object: {error}", is_error=True)
-        context = self._context() if self._context else detached()
-        return await invoke(tool, ToolCallPart("call_1", name, text), context)
+        try:
+            async with self._context() if self._context else nullcontext(detached()) as context:
+                return await invoke(tool, ToolCallPart("call_1", name, text), context)
+        except ToolnexusError as error:  # its client cannot be opened, or was closed
+            return ToolResult(output=f"{name!r} cannot run: {error}", is_error=True)
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The declarations for an OpenAI-style endpoint."""

@@ -62,7 +62,8 @@ async def _run(command: str, cwd: Path, seconds: float, output: OutputFile, ctx:
     """Whatever goes wrong here, and also a cancel, leaves no process behind."""
     mark = secrets.token_hex(8)
     await turn_to_start()
-    process = _start(command, cwd, output, child_environment(ctx.get(SECRET_ENV) or frozenset(), mark))
+    named = ctx.get(SECRET_ENV)
+    process = _start(command, cwd, output, child_environment(named() if named else frozenset(), mark))
     tree = Tree(process.pid, mark)
     try:
         how = await process.wait(seconds, output.size, _LIMITS["maxOutputBytes"])

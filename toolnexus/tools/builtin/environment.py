@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from toolnexus.runtime.context import ContextKey
 
-SECRET_ENV: ContextKey[frozenset[str]] = ContextKey("secret_env")
+SECRET_ENV: ContextKey[Callable[[], frozenset[str]]] = ContextKey("secret_env")
 """Host value: more variables that hold secrets, such as those that a configuration refers to."""
 
 MARK = "TOOLNEXUS_RUN"
