@@ -10,7 +10,7 @@ import asyncio
 import io
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -132,17 +132,21 @@ class HttpWire:
         return self._secrets
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
+        self._in_flight += 1
         try:
-            async with self._in_use(), await self._send(path, body, streamed=False) as response:
+            async with await self._send(path, body, streamed=False) as response:
                 data = await response.read()
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from error
+        finally:
+            await self._came_back()
         return parse_reply(self._host, data, self._redact)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
         host = self._host
+        self._in_flight += 1
         try:
-            async with self._in_use(), await self._send(path, body, streamed=True) as response:
+            async with await self._send(path, body, streamed=True) as response:
                 if response.content_type.endswith("json"):
                     yield parse_reply(host, await response.read(), self._redact)
                     return
@@ -161,19 +165,17 @@ class HttpWire:
                             yield event
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from error
+        finally:
+            await self._came_back()
 
     async def aclose(self) -> None:
         """Close the connections; requests in flight, perhaps of another client, end first."""
         self._leaving = True
         await self._leave_when_idle()
 
-    @asynccontextmanager
-    async def _in_use(self) -> AsyncGenerator[None]:
-        self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
+    async def _came_back(self) -> None:
+        self._in_flight -= 1
+        if self._leaving:
             await self._leave_when_idle()
 
     async def _leave_when_idle(self) -> None:
