@@ -141,7 +141,6 @@ class Client:
             allowed_models = items("allowed_models", allowed_models, "give a list of models")
         self._max_depth = max_sub_agent_depth
         self._max_sub_agents = max_sub_agents
-        self._budget = budget
         self._concurrency = (budget or Budget()).concurrency
         self._on_request = on_request
 

@@ -138,13 +138,12 @@ class Environment:
         tools += own
         task = self.task(agent)
         unoffered: dict[str, Tool] = {}
-        if task is not None and task.name not in {t.name for t in tools}:
-            if any(d.denies(task) for d in denied):
-                pass
-            elif deepest:
-                unoffered[task.name] = task
-            else:
-                tools.append(task)
+        if task is None or task.name in {t.name for t in tools} or any(d.denies(task) for d in denied):
+            pass  # nobody to delegate to, a tool of the host has the name, or it is denied
+        elif deepest:
+            unoffered[task.name] = task
+        else:
+            tools.append(task)
         return View(tools=tuple(tools), system=system, unoffered=unoffered)
 
     def _own(self, scope: Scope) -> list[Tool]:

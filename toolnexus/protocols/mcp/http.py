@@ -19,6 +19,7 @@ from toolnexus.protocols.mcp.call import CAP
 from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.protocols.mcp.lenient import MendedStream
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.threads import run_in_thread
 
 FAULT_CODE = -32000
 _SESSION = "mcp-session-id"
@@ -119,7 +120,7 @@ async def http_streams(
 
     Headers go to its origin only: the SDK follows no redirect that leads away from it.
     """
-    contained = await asyncio.to_thread(ContainedClient, endpoint, redact)  # certificates take a while
+    contained = await run_in_thread(ContainedClient, endpoint, redact)  # certificates take a while
     async with (
         contained as client,
         streamable_http_client(endpoint.url or "", http_client=client, max_sse_event_size=_MAX_EVENT) as (
