@@ -22,7 +22,7 @@ from toolnexus.engine.asks import Asks
 from toolnexus.engine.conversations import Conversation, Conversations
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.models import Models
-from toolnexus.engine.options import builtin_flags, check_store, run_settings
+from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
@@ -45,9 +45,10 @@ from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
 from toolnexus.tools.builtin.environment import SECRET_ENV
+from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
 from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
-from toolnexus.tools.filters import FilterSpec, NameFilter
+from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
@@ -76,7 +77,8 @@ class Client:
     * `tools`: a list of functions, `Tool` and `ToolSource` objects.
     * `mcp`: the file (JSON or TOML) of MCP servers, or a mapping of the same shape.
     * `skills`: a folder, a `SkillDef`, a list of these, or `{"paths", "filter", "sample_limit"}`.
-    * `builtins`: True (all), False, a list of names and globs, or `{name: bool}`.
+    * `builtins`: True (all), False, a list of names and globs, `{name: bool}`, or a mapping of `tools`
+      (any of these), `sandbox` (of `bash`: True, False, `"auto"`), `sandbox_network`, `webfetch_allow`.
     * `agents`: whom `task` may delegate to. With any, `task` is offered also when `builtins` is False
       or a list, unless `builtins={"task": False}`.
     * `max_turns`: model requests per run, unless an agent says otherwise.
@@ -146,14 +148,14 @@ class Client:
 
         spec = model if model is not None else os.environ.get("TOOLNEXUS_MODEL") or None
         self._models = Models(spec, base_url=base_url, api_key=api_key, headers=headers)
-        flags = NameFilter.of(builtin_flags(builtins), "builtins")
+        self._builtins = BuiltinOptions.of(builtins)
         host = [as_tool(entry, "tools") for entry in tools]
-        self._sources = Sources(mcp=mcp, skills=skills, builtins=flags, host=host)
+        self._sources = Sources(mcp=mcp, skills=skills, builtins=self._builtins.names, host=host)
         known = registry(agents)
         self._main = Agent(
             name=MAIN,
             system_prompt=system_prompt,
-            tools={"builtins": {"task": False}} if flags.denies("task") else None,
+            tools={"builtins": {"task": False}} if self._builtins.names.denies("task") else None,
             agents=tuple(known),
             should_continue=should_continue,
         )
@@ -404,6 +406,7 @@ class Client:
             READ_ROOTS: skills.roots if skills is not None else (),
             PROCESSES: self._processes,
             SECRET_ENV: lambda: self._sources.secret_names,
+            OPTIONS: self._builtins,
         }
 
     @asynccontextmanager

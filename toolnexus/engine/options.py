@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from toolnexus.core.options import count, expect, expect_callable, items, wrong
 from toolnexus.core.usage import Budget
@@ -67,12 +66,3 @@ def check_store(store: Any) -> None:
         raise wrong("store", store, f"give store=SqliteStore({str(store)!r})")
     if store is not None:
         expect("store", store, Store, "give a SqliteStore('chat.db'), a MemoryStore() or another Store")
-
-
-def builtin_flags(spec: Any) -> Any:
-    """`builtins={"tools": {…}}` means the same as the inner mapping."""
-    if isinstance(spec, Mapping):
-        flags = cast("Mapping[str, Any]", spec)
-        if set(flags) == {"tools"} and not isinstance(flags["tools"], bool):
-            return flags["tools"]
-    return cast("Any", spec)

@@ -1,0 +1,70 @@
+"""What a host sets for its builtins, besides which ones there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from toolnexus.core.names import did_you_mean
+from toolnexus.errors import ConfigError
+from toolnexus.runtime.context import ContextKey
+from toolnexus.tools.filters import NameFilter
+
+_KEYS = ("tools", "sandbox", "sandbox_network", "webfetch_allow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinOptions:
+    """A parsed `builtins=`."""
+
+    names: NameFilter = NameFilter()
+    """Which builtins there are."""
+    sandbox: Literal["auto"] | bool = False
+    """Whether `bash` runs in a sandbox; `"auto"`: where the system has one."""
+    sandbox_network: bool = False
+    """Whether commands in the sandbox reach the network."""
+    webfetch_allow: tuple[str, ...] = ()
+    """Hosts that `webfetch` may reach although they are local or private."""
+
+    @classmethod
+    def of(cls, spec: Any) -> BuiltinOptions:
+        """The options that `spec` writes down.
+
+        A filter (a bool, a list of names and globs, `{name: bool}`), or a mapping of `tools` (such a
+        filter), `sandbox`, `sandbox_network` and `webfetch_allow`. Raises `ConfigError` for any other.
+        """
+        if not isinstance(spec, Mapping) or not _KEYS_SET & set(cast("Mapping[Any, Any]", spec)):
+            return cls(names=NameFilter.of(spec, "builtins"))
+        options = cast("Mapping[Any, Any]", spec)
+        for key in options:
+            if key not in _KEYS:
+                near = did_you_mean(str(key), _KEYS)
+                raise ConfigError(
+                    f"builtins: {key!r} is no option; allowed beside each other: {list(_KEYS)}{near}"
+                )
+        sandbox, network = options.get("sandbox", False), options.get("sandbox_network", False)
+        if sandbox != "auto" and not isinstance(sandbox, bool):
+            raise ConfigError(f"builtins: sandbox is {sandbox!r}; allowed are True, False and 'auto'")
+        if not isinstance(network, bool):
+            raise ConfigError(f"builtins: sandbox_network is {network!r}; allowed are True and False")
+        hosts: Any = options.get("webfetch_allow", ())
+        if isinstance(hosts, str) or not isinstance(hosts, Sequence):
+            raise ConfigError(f"builtins: webfetch_allow is {hosts!r}; give a list of host names")
+        for host in cast("Sequence[Any]", hosts):
+            if not isinstance(host, str) or not host or "/" in host:
+                raise ConfigError(
+                    f"builtins: webfetch_allow holds {host!r}; give host names, such as 'localhost' or '10.0.0.7'"
+                )
+        return cls(
+            names=NameFilter.of(options.get("tools"), "builtins"),
+            sandbox=cast('Literal["auto"] | bool', sandbox),
+            sandbox_network=network,
+            webfetch_allow=tuple(cast("Sequence[str]", hosts)),
+        )
+
+
+_KEYS_SET = frozenset(_KEYS)
+
+OPTIONS: ContextKey[BuiltinOptions] = ContextKey("builtin_options")
+"""Host value: the options of the client; outside of one the defaults hold."""
