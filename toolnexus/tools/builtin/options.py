@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from toolnexus.core.names import did_you_mean
@@ -18,7 +18,7 @@ _KEYS = ("tools", "sandbox", "sandbox_network", "webfetch_allow")
 class BuiltinOptions:
     """A parsed `builtins=`."""
 
-    names: NameFilter = NameFilter()
+    names: NameFilter = field(default=NameFilter())
     """Which builtins there are."""
     sandbox: Literal["auto"] | bool = False
     """Whether `bash` runs in a sandbox; `"auto"`: where the system has one."""
@@ -54,11 +54,11 @@ class BuiltinOptions:
         for host in cast("Sequence[Any]", hosts):
             if not isinstance(host, str) or not host or "/" in host:
                 raise ConfigError(
-                    f"builtins: webfetch_allow holds {host!r}; give host names, such as 'localhost' or '10.0.0.7'"
+                    f"builtins: webfetch_allow holds {host!r}; give host names, such as 'localhost'"
                 )
         return cls(
             names=NameFilter.of(options.get("tools"), "builtins"),
-            sandbox=cast('Literal["auto"] | bool', sandbox),
+            sandbox=sandbox,
             sandbox_network=network,
             webfetch_allow=tuple(cast("Sequence[str]", hosts)),
         )
