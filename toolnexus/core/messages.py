@@ -8,13 +8,14 @@ shapes never get further than `models/`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from toolnexus.core.values import value
 
 Role = Literal["user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class TextPart:
     """Plain text."""
 
@@ -23,7 +24,7 @@ class TextPart:
     """Opaque provider fields of this text (citations, …)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class MediaPart:
     """An image, an audio clip or a file: inline (`data`, base64) or by reference (`url`)."""
 
@@ -33,7 +34,7 @@ class MediaPart:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class ReasoningPart:
     """What a model thought aloud. It goes back to its `origin` byte for byte, or nowhere."""
 
@@ -44,7 +45,7 @@ class ReasoningPart:
     """Opaque provider fields (signature, field name, …)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class OpaquePart:
     """A block that only its `origin` understands; others never see it."""
 
@@ -52,7 +53,7 @@ class OpaquePart:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class ToolCallPart:
     """One call of a tool, as the model wrote it.
 
@@ -67,7 +68,7 @@ class ToolCallPart:
     """Opaque provider fields of this call (thought signatures, …), sent back with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class ToolResultPart:
     """The answer to one call."""
 
@@ -80,7 +81,7 @@ class ToolResultPart:
 Part = TextPart | MediaPart | ReasoningPart | OpaquePart | ToolCallPart | ToolResultPart
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class Message:
     """One entry of a transcript.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from toolnexus.core.messages import Message
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
+from toolnexus.core.values import value
 
 StopReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "cut"]
 """Why a model stopped. `refusal`: a content filter or the model declined. `paused`: the endpoint
@@ -24,7 +25,7 @@ class ModelSink(Protocol):
     def retrying(self, *, attempt: int, delay: float, reason: str, restarted: bool) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ModelRequest:
     """One request. A hook may replace it (`dataclasses.replace`)."""
 
@@ -44,7 +45,7 @@ class ModelRequest:
     """The turn within the asking run, from 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ModelResponse:
     """The reply to one request."""
 

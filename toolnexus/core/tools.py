@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.suspension import Request
+from toolnexus.core.values import value
 
 Source = Literal["mcp", "skill", "native", "http", "builtin", "a2a", "agent", "custom"]
 
@@ -18,7 +19,7 @@ Execute = Callable[[dict[str, Any], Any], Awaitable[Any]]
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ToolResult:
     """What a call gave.
 

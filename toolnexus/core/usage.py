@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolnexus.core.options import count, seconds
+from toolnexus.core.values import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Usage:
     """What model requests cost, in tokens. Additive and immutable."""
 
@@ -70,7 +71,7 @@ class Usage:
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@value()
 class UsageRow:
     """What one run spent on one model."""
 
@@ -80,7 +81,7 @@ class UsageRow:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class TreeUsage(Usage):
     """The usage of a run and everything below it, which can be told apart again."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from toolnexus.core.messages import ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit
 from toolnexus.core.suspension import Request
+from toolnexus.core.values import value
 from toolnexus.engine.view import View
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.concurrency import run_all
@@ -16,7 +16,7 @@ from toolnexus.runtime.context import RunContext
 from toolnexus.tools.invoke import failed, invoke
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Batch:
     """How a batch ended: every call answered, in call order."""
 

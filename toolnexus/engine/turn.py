@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 MAX_CALL_ID = 40
 CHARS_PER_TOKEN = 4
+_NOTHING = Usage()
 
 
 async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Sequence[Tool]) -> ModelResponse:
@@ -50,13 +51,13 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     try:
         response = await model.generate(request)
     except BaseException:
-        frame.ledger.record(model.name, Usage(requests=1))
+        frame.ledger.record(model.name, _NOTHING)
         raise
-    usage = (response.usage or _estimate(request, response, frame)).of_one_request()
+    usage = response.usage or _estimate(request, response, frame)
     answered_by = response.model or model.name
     frame.ledger.record(answered_by, usage)
     if emit is not None:
-        emit(UsageReported(path=frame.path, model=answered_by, usage=usage))
+        emit(UsageReported(path=frame.path, model=answered_by, usage=usage.of_one_request()))
     for hook in frame.hooks.after_model:
         response = _kept(await settled(hook(ctx, response)), response, "after_model")
     if sink is not None and not sink.wrote and response.message.text:
@@ -101,8 +102,10 @@ class _Sink:
 
 def _with_unique_ids(message: Message, frame: Frame) -> Message:
     """Many endpoints send `call_0` every turn, or nothing; paths, pairs and answers need one id each."""
-    seen, changed = frame.call_ids, False
     calls = message.tool_calls
+    if not calls:
+        return message
+    seen, changed = frame.call_ids, False
     if _fine(ids := {call.id for call in calls}, len(calls), seen):
         seen.update(dict.fromkeys(ids, 1))
         return message

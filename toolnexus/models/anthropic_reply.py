@@ -74,7 +74,7 @@ class AnthropicReading:
         content = message.get("content")
         if not isinstance(content, list):
             return
-        for index, block in enumerate(cast(list[dict[str, Any]], content)):
+        for index, block in enumerate(cast("list[dict[str, Any]]", content)):
             self._start(index, block)
         self._stop = message.get("stop_reason") or ""
         self._take_usage(message.get("usage"))
@@ -111,7 +111,7 @@ class AnthropicReading:
     def _take_usage(self, usage: Any) -> None:
         """Every report is cumulative, and a later one may leave out what did not change."""
         if isinstance(usage, dict):
-            self._usage |= {k: v for k, v in cast(dict[str, Any], usage).items() if v is not None}
+            self._usage |= {k: v for k, v in cast("dict[str, Any]", usage).items() if v is not None}
 
     def response(self) -> ModelResponse:
         if not self.ended:

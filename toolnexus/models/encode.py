@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from toolnexus.core.messages import Message
+from toolnexus.core.strict_json import decode
 
 T = TypeVar("T")
 
@@ -15,13 +16,16 @@ MALFORMED = "_malformed_arguments"
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return dict(cast(Mapping[Any, Any], value))
+        return dict(cast("Mapping[Any, Any]", value))
     if isinstance(value, (set, frozenset)):
-        return list(cast(set[Any], value))
+        return list(cast("set[Any]", value))
     raise TypeError(f"{type(value).__name__} {value!r} cannot be sent as JSON")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+# what we send are trees that we built: looking for circles would cost a fifth of the encoding
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=_plain, check_circular=False
+).encode
 
 
 def dumps(value: Any) -> bytes:
@@ -81,21 +85,6 @@ def remembered(memo: dict[Any, Any], key: Any, value: object, encode: Callable[[
     return entry[1]
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text} is out of range")
-    return value
-
-
-# made once: `json.loads` with options makes a decoder for every call
-_decode = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
-
-
 def arguments_object(text: str) -> dict[str, Any]:
     """The arguments of a call as the object that every endpoint takes back.
 
@@ -103,7 +92,7 @@ def arguments_object(text: str) -> dict[str, Any]:
     an object in the history, and the model still sees what it had written.
     """
     try:
-        value: Any = _decode(text or "{}")
+        value = decode(text or "{}")
     except (ValueError, RecursionError):
         return {MALFORMED: text}
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {MALFORMED: text}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {MALFORMED: text}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -200,37 +200,39 @@ class HostedModel(ABC):
         return head
 
     async def _whole(self, body: bytes) -> ModelResponse:
-        reading = self._reading(None)
         reply = await self._wire.post(self._path, body)
-        with self._shape_checked():
+        reading = self._reading(None)
+        try:
             reading.feed(reply)
             return reading.response()
+        except _ODD_SHAPE as error:
+            raise self._odd(error) from error
 
     async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
         reading = self._reading(sink)
         try:
-            with self._shape_checked():
+            try:
                 async with aclosing(self._wire.stream(self._path, body)) as events:
                     async for event in events:
                         reading.feed(event)
-                if not reading.ended:
-                    raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
+            except ToolnexusError:
+                raise
+            except _ODD_SHAPE as error:
+                raise self._odd(error) from error
+            if not reading.ended:
+                raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
         except ModelError as error:
             if not reading.ended:  # a connection that breaks behind the end took nothing
                 raise Broken(error, _rest(reading), reading.said) from error
-        with self._shape_checked():
-            return reading.response()
-
-    @contextmanager
-    def _shape_checked(self) -> Generator[None]:
-        """Replies of any shape may come: what reading one trips over is the endpoint's error."""
         try:
-            yield
-        except ToolnexusError:
-            raise
+            return reading.response()
         except _ODD_SHAPE as error:
-            what = self._redact(f"{type(error).__name__} {error}")[:200]
-            raise ModelResponseError(f"{self.host} sent a reply of another shape: {what}") from error
+            raise self._odd(error) from error
+
+    def _odd(self, error: Exception) -> ModelResponseError:
+        """Replies of any shape may come: what reading one trips over is the endpoint's error."""
+        what = self._redact(f"{type(error).__name__} {error}")[:200]
+        return ModelResponseError(f"{self.host} sent a reply of another shape: {what}")
 
 
 def _rest(reading: Reading) -> ModelResponse | None:

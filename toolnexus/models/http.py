@@ -66,6 +66,11 @@ class HttpPool:
             else:
                 asyncio.run_coroutine_threadsafe(session.close(), loop)
 
+    @property
+    def has_other_loops(self) -> bool:
+        """Whether more than one loop has connections here."""
+        return len(self._sessions) > 1
+
     async def forget_dead_loops(self) -> None:
         """Let go of the connections of loops that are gone."""
         for loop in [loop for loop in self._sessions if loop.is_closed()]:
@@ -139,7 +144,9 @@ class HttpWire:
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from error
         finally:
-            await self._came_back()
+            self._in_flight -= 1
+            if self._leaving:
+                await self._leave_when_idle()
         return parse_reply(self._host, data, self._redact)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
@@ -166,17 +173,14 @@ class HttpWire:
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from error
         finally:
-            await self._came_back()
+            self._in_flight -= 1
+            if self._leaving:
+                await self._leave_when_idle()
 
     async def aclose(self) -> None:
         """Close the connections; requests in flight, perhaps of another client, end first."""
         self._leaving = True
         await self._leave_when_idle()
-
-    async def _came_back(self) -> None:
-        self._in_flight -= 1
-        if self._leaving:
-            await self._leave_when_idle()
 
     async def _leave_when_idle(self) -> None:
         if not self._leaving or self._in_flight:
@@ -196,7 +200,8 @@ class HttpWire:
             options = self._options[path, streamed] = self._request_options(path, streamed)
         data = body if len(body) < _IN_ONE_WRITE else io.BytesIO(body)
         session = self._pool.session()
-        await self._pool.forget_dead_loops()
+        if self._pool.has_other_loops:
+            await self._pool.forget_dead_loops()
         response = await session.post(data=data, **options)
         if response.status >= 300:
             async with response:

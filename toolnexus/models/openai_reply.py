@@ -75,6 +75,7 @@ class OpenAIReading:
         self._reasoning: list[str] = []
         self._field: str | None = None
         self._calls: list[_Call] = []
+        self._ready: list[ToolCallPart] = []
         self._extra: dict[str, Any] = {}
         self._finish = ""
         self._usage: Any = None
@@ -115,8 +116,12 @@ class OpenAIReading:
         if refusal := text_in(self._host, delta, "refusal"):
             self._refusal.append(refusal)
             self._say(refusal)
-        for call in delta.get("tool_calls") or ():
-            self._call(call, whole)
+        calls = delta.get("tool_calls") or ()
+        if whole and (ready := _ordinary(calls)):
+            self._ready = ready
+        else:
+            for call in calls:
+                self._call(call, whole)
         if delta.keys() <= _READ:
             return
         for key, value in delta.items():
@@ -142,7 +147,7 @@ class OpenAIReading:
     def _from_blocks(self, content: Any) -> str:
         """The text of content given as blocks, as some servers do; their thinking is handed on."""
         texts: list[str] = []
-        for block in cast(list[dict[str, Any]], content):
+        for block in cast("list[dict[str, Any]]", content):
             if block.get("type") == "thinking":
                 inner = block.get("thinking")
                 self._think(inner if isinstance(inner, str) else self._from_blocks(inner or ()))
@@ -176,7 +181,7 @@ class OpenAIReading:
     def response(self) -> ModelResponse:
         if not self.ended:
             raise ModelResponseError(f"{self._host} answered without a message (no choices)")
-        calls = [call.part(i) for i, call in enumerate(self._calls)]
+        calls = self._ready or [call.part(i) for i, call in enumerate(self._calls)]
         parts: list[Part] = []
         if self._reasoning:
             field = {"field": self._field} if self._field == "reasoning" else None
@@ -207,6 +212,20 @@ class OpenAIReading:
         return "refusal" if self._refusal else "stop"
 
 
+def _ordinary(calls: Any) -> list[ToolCallPart]:
+    """Whole calls that are just as the style has them; none when one has to be pieced together."""
+    parts: list[ToolCallPart] = []
+    for call in calls:
+        function = call.get("function")
+        if not (call.keys() <= _OF_CALL and function and function.keys() == _OF_FUNCTION):
+            return []
+        id, name, arguments = call.get("id"), function["name"], function["arguments"]
+        if not (id and name and arguments.strip()) or not type(id) is type(name) is type(arguments) is str:
+            return []
+        parts.append(ToolCallPart(id, name, arguments))
+    return parts
+
+
 def _id(delta: dict[str, Any]) -> str | None:
     """The id of a call; what is no text is none."""
     id = delta.get("id")
@@ -228,9 +247,9 @@ def _merge_into(target: dict[str, Any], delta: dict[str, Any]) -> None:
         if isinstance(old, str) and isinstance(new, str) and key not in _REPLACED:
             target[key] = old + new
         elif isinstance(old, dict) and isinstance(new, dict):
-            _merge_into(cast(dict[str, Any], old), cast(dict[str, Any], new))
+            _merge_into(cast("dict[str, Any]", old), cast("dict[str, Any]", new))
         elif isinstance(old, list) and isinstance(new, list):
-            _merge_lists(cast(list[Any], old), cast(list[Any], new))
+            _merge_lists(cast("list[Any]", old), cast("list[Any]", new))
         elif new is not None:
             target[key] = new
 
@@ -247,14 +266,14 @@ def _merge_lists(target: list[Any], delta: list[Any]) -> None:
 def _is_more_of(old: Any, new: Any) -> bool:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False
-    a, b = cast(dict[str, Any], old), cast(dict[str, Any], new)
+    a, b = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
     return b.get("index") is not None and all(a.get(key) == b.get(key) for key in ("index", "type"))
 
 
 def _usage(data: Any) -> Usage | None:
     if not isinstance(data, dict):
         return None
-    fields = cast(dict[str, Any], data)
+    fields = cast("dict[str, Any]", data)
     prompt: dict[str, Any] = fields.get("prompt_tokens_details") or {}
     output: dict[str, Any] = fields.get("completion_tokens_details") or {}
     if not prompt and not output and "prompt_cache_hit_tokens" not in fields:

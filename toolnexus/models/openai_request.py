@@ -121,7 +121,7 @@ def _call(part: ToolCallPart, ours: bool, ids: Callable[[str], str]) -> dict[str
         plain = {"name": wire_name(part.name), "arguments": arguments}
         return {"id": ids(part.id), "type": "function", "function": plain}
     extra = dict(part.extra)
-    function = cast(Mapping[str, Any], extra.pop("function", {}))
+    function = cast("Mapping[str, Any]", extra.pop("function", {}))
     return {
         **extra,
         "id": ids(part.id),

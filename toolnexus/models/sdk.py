@@ -157,7 +157,7 @@ class SdkWire:
             body: Any = error.body
             return event_error(
                 self._host,
-                cast(dict[str, Any], body).get("error") if isinstance(body, dict) else body,
+                cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else body,
                 self._redact,
             )
         return http_error(self._host, response.status_code, response.headers, response.text, self._redact)

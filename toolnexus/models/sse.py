@@ -73,4 +73,4 @@ def parse_event(data: bytes, host: str) -> dict[str, Any] | None:
         event, _ = _decode(data.decode().strip())
     except (ValueError, RecursionError) as error:
         raise ModelResponseError(f"{host} sent an event that is no JSON") from error
-    return cast(dict[str, Any], event) if isinstance(event, dict) else None
+    return cast("dict[str, Any]", event) if isinstance(event, dict) else None

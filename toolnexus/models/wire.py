@@ -114,7 +114,7 @@ def parse_reply(host: str, body: bytes, redact: Redactor) -> dict[str, Any]:
         raise ModelResponseError(f"{host} answered with something that is no JSON: {shown!r}") from error
     if not isinstance(data, dict):
         raise ModelResponseError(f"{host} answered with a JSON {type(data).__name__}, not an object")
-    return cast(dict[str, Any], data)
+    return cast("dict[str, Any]", data)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -156,7 +156,7 @@ def error_parts(error: Any) -> tuple[str, str]:
     """Message and code of an error object as the styles and their many servers write it."""
     if not isinstance(error, dict):
         return str(error), ""
-    fields = cast(dict[str, Any], error)
+    fields = cast("dict[str, Any]", error)
     message = fields.get("message") or fields.get("detail") or fields.get("error") or fields
     code = fields.get("code") or fields.get("type") or fields.get("status") or ""
     return message if isinstance(message, str) else json.dumps(message), str(code)
@@ -182,7 +182,7 @@ def _explain(text: str) -> tuple[str, str]:
     except (ValueError, RecursionError):
         return text, ""
     if isinstance(data, list) and data:
-        data = cast(list[Any], data)[0]
-    if isinstance(data, dict) and (inner := cast(dict[str, Any], data).get("error")):
+        data = cast("list[Any]", data)[0]
+    if isinstance(data, dict) and (inner := cast("dict[str, Any]", data).get("error")):
         return error_parts(inner)
     return error_parts(data)

@@ -29,16 +29,14 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
 
     tasks = [asyncio.create_task(job()) for job in jobs]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        return await asyncio.gather(*tasks)
+    except asyncio.CancelledError as stray:
+        ours = asyncio.current_task()
+        if ours is None or ours.cancelling():
+            raise
+        raise RuntimeError("a job was cancelled from inside") from stray
     finally:
         await _stop(tasks)
-    failures = [task.exception() for task in tasks if not task.cancelled()]  # all looked at, one raised
-    for failure in failures:
-        if failure is not None:
-            raise failure
-    if any(task.cancelled() for task in tasks):
-        raise RuntimeError("a job was cancelled from inside")
-    return [task.result() for task in tasks]
 
 
 async def _stop(tasks: Sequence[asyncio.Task[T]]) -> None:

@@ -25,6 +25,38 @@ class Meter:
         self.tool_calls = 0
 
 
+class Tally:
+    """What one run used of one model so far."""
+
+    __slots__ = ("cached", "completion", "estimated", "prompt", "reasoning", "requests", "written")
+
+    def __init__(self) -> None:
+        self.prompt = self.completion = self.cached = self.written = self.reasoning = self.requests = 0
+        self.estimated = False
+
+    def add(self, usage: Usage) -> None:
+        """Count one request, which used `usage`."""
+        self.prompt += usage.prompt_tokens
+        self.completion += usage.completion_tokens
+        self.cached += usage.cached_tokens
+        self.written += usage.cache_write_tokens
+        self.reasoning += usage.reasoning_tokens
+        self.requests += 1
+        self.estimated = self.estimated or usage.estimated
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt,
+            completion_tokens=self.completion,
+            cached_tokens=self.cached,
+            cache_write_tokens=self.written,
+            reasoning_tokens=self.reasoning,
+            requests=self.requests,
+            estimated=self.estimated,
+        )
+
+
 class Ledger:
     """Usage of one run, below its parent's.
 
@@ -41,7 +73,7 @@ class Ledger:
         self.path = path
         self.agent = agent
         self.tool_calls = 0
-        self.by_model: dict[str, Usage] = {}
+        self.by_model: dict[str, Tally] = {}
         self.children: list[Ledger] = []
         inherited = parent.meters if parent is not None else ()
         self.meters = (*inherited, *[Meter(budget, path) for budget in budgets])
@@ -69,15 +101,17 @@ class Ledger:
         self.tool_calls += 1
 
     def record(self, model: str, usage: Usage) -> None:
-        """Note what one request used."""
-        known = self.by_model.get(model)
-        self.by_model[model] = usage if known is None else known + usage
+        """Count one request, which used `usage`."""
+        tally = self.by_model.get(model)
+        if tally is None:
+            tally = self.by_model[model] = Tally()
+        tally.add(usage)
         for meter in self.meters:
             meter.tokens += usage.total_tokens
 
     @property
     def own_usage(self) -> Usage:
-        usages = list(self.by_model.values())
+        usages = [tally.usage for tally in self.by_model.values()]
         return reduce(add, usages) if usages else Usage()
 
     @property
@@ -90,7 +124,7 @@ class Ledger:
         return sum(child.tool_calls + child.tool_calls_below for child in self.children)
 
     def _rows(self) -> Iterator[UsageRow]:
-        for model, usage in self.by_model.items():
-            yield UsageRow(self.path, self.agent, model, usage)
+        for model, tally in self.by_model.items():
+            yield UsageRow(self.path, self.agent, model, tally.usage)
         for child in self.children:
             yield from child._rows()

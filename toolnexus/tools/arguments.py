@@ -15,9 +15,10 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.strict_json import decode
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ToolError
-from toolnexus.tools.coerce import coerce, json_decoder, json_type, of_member
+from toolnexus.tools.coerce import coerce, json_type, of_member
 from toolnexus.tools.quick import quick_check
 
 logger = logging.getLogger("toolnexus.tools")
@@ -34,7 +35,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json_decoder.decode(text)
+        value = decode(text)
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 20) : error.pos + 20]
         raise ToolError(

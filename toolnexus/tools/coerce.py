@@ -6,27 +6,12 @@ only where the schema has no place for a string: what is valid is never changed.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from toolnexus.core.schema import Node, json_type, target
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return value
-
-
-json_decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+from toolnexus.core.strict_json import decode
 
 
 def coerce(value: Any, schema: Any, root: Any = None) -> Any:
@@ -59,7 +44,7 @@ def _as_json(text: str, allowed: frozenset[str]) -> Any:
     if "string" in allowed:
         return text
     try:
-        value = _WORDS[text] if text in _WORDS else json_decoder.decode(text.strip())
+        value = _WORDS[text] if text in _WORDS else decode(text.strip())
     except (ValueError, RecursionError):
         return text
     if isinstance(value, float) and value.is_integer() and "number" not in allowed:

@@ -20,8 +20,12 @@ from pydantic_core import to_jsonable_python
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.arguments import explain, path_text, refusal, shown
 from toolnexus.tools.coerce import coerce
+from toolnexus.tools.quick import quick_check
 from toolnexus.tools.signature import EMPTY, Signature, is_context
 from toolnexus.tools.typed_dicts import readable
+
+_AS_THEY_ARE = (str, int, bool)
+"""Types whose valid values need not even be looked at by pydantic."""
 
 
 class Contract:
@@ -45,6 +49,8 @@ class Contract:
         self.schema = _schema(signature, asked, model)
         self._is_plain = all(map(_is_plain, asked.values()))
         self._needs_nothing = not self._filled and "required" not in self.schema
+        as_they_are = not self._filled and all(hint in _AS_THEY_ARE for hint in asked.values())
+        self._quick = quick_check(self.schema) if as_they_are else None
 
     def check(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """`arguments` in the types that the function names; what was not given stays away.
@@ -53,6 +59,8 @@ class Contract:
         """
         if not arguments and self._needs_nothing:
             return {}
+        if self._quick is not None and self._quick(arguments):
+            return arguments
         values = self._as_sent(arguments) if self._is_plain else None
         if values is None:
             arguments = coerce(arguments, self.schema)

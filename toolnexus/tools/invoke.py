@@ -12,7 +12,7 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -32,6 +32,8 @@ from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
 
+Attempt = Callable[[ToolContext], Awaitable[ToolResult]]
+
 
 def failed(text: str, **metadata: Any) -> ToolResult:
     """An error result."""
@@ -45,7 +47,7 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
     with `requests` means that the call asks and nobody in reach could answer.
     """
     run, frame = ctx.run, ctx.frame
-    started = time.perf_counter()
+    started = 0.0
     parsed: dict[str, Any] | None = None
     refusal: ToolResult | None = None
     arguments: dict[str, Any] = {}
@@ -57,9 +59,18 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
     except Exception as error:  # a check that a tool brings along is foreign code
         refusal = failed(f"not run: the arguments of {tool.name!r} could not be checked: {_text(error, run)}")
     if run.emit is not None:
+        started = time.perf_counter()
         run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=parsed))
-    result = refusal or await _answered(ToolContext(context=ctx, call=call, tool=tool, arguments=arguments))
-    if not result.requests:
+    if refusal is not None:
+        result = refusal
+    else:
+        seen = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments)
+        hooks = frame.hooks
+        attempt = _hooked if hooks.before_tool or hooks.after_tool else _executed
+        result = await attempt(seen)
+        if result.requests and result.child is None:
+            result = await _answered(seen, result.requests, attempt)
+    if not (result.requests or _fits(result, run)):
         result = await _fit(result, run)
     if run.emit is not None:
         seconds = time.perf_counter() - started
@@ -73,15 +84,12 @@ def _checked(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     return tool.validate(arguments) if tool.validate is not None else check_arguments(tool, arguments)
 
 
-async def _answered(ctx: ToolContext) -> ToolResult:
-    """The result, after asking the nearest one who answers, if the tool has a question."""
-    result = await _hooked(ctx)
+async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt) -> ToolResult:
+    """The result of a tool that asked, after the nearest one who answers did."""
     run, frame = ctx.context.run, ctx.context.frame
-    if not result.requests or result.child is not None:
-        return result
-    request, *others = result.requests
+    request, *others = asked
     if others:
-        return failed(f"{ctx.tool.name!r} asks {len(result.requests)} questions at once; one call asks one")
+        return failed(f"{ctx.tool.name!r} asks {len(asked)} questions at once; one call asks one")
     request = _located(request, ctx)
     if run.emit is not None:
         run.emit(Pending(path=frame.path, request=request))
@@ -96,15 +104,13 @@ async def _answered(ctx: ToolContext) -> ToolResult:
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
     ctx.answer = answer
-    result = await _hooked(ctx)
+    result = await attempt(ctx)
     return failed(f"unresolved: {result.requests[0].prompt}") if result.requests else result
 
 
 async def _hooked(ctx: ToolContext) -> ToolResult:
     """The tool between its hooks. A raising hook fails closed."""
     run, hooks = ctx.context.run, ctx.context.frame.hooks
-    if not (hooks.before_tool or hooks.after_tool):
-        return await _executed(ctx)
     try:
         for hook in hooks.before_tool:
             early = await settled(hook(ctx))
@@ -188,6 +194,12 @@ def _text(error: BaseException, run: Run) -> str:
 def _located(request: Request, ctx: ToolContext) -> Request:
     prompt = ctx.context.run.redact(request.prompt)  # it is shown, reported, and may stay in the transcript
     return replace(request, prompt=prompt, data={**(request.data or {}), "path": list(ctx.path)})
+
+
+def _fits(result: ToolResult, run: Run) -> bool:
+    """Whether the result can go on as it is: the usual case."""
+    output = result.output
+    return not result.metadata and not needs_cut(output) and run.redact(output) is output
 
 
 async def _fit(result: ToolResult, run: Run) -> ToolResult:
