@@ -12,8 +12,11 @@ from toolnexus.core.values import value
 from toolnexus.engine.view import View
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.concurrency import run_all
-from toolnexus.runtime.context import RunContext
+from toolnexus.runtime.context import Frame, RunContext
 from toolnexus.tools.invoke import failed, invoke
+
+REPEATS = 3
+"""In how many turns one call may give one result before the model is told."""
 
 
 @value(kw_only=True)
@@ -56,10 +59,26 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
             waiting = "; ".join(r.prompt for r in result.requests)
             part = ToolResultPart(call.id, f"no answer yet to: {waiting}")
         else:
-            part = ToolResultPart(call.id, result.output, result.is_error, result.parts)
+            output = _said_before(frame, call, result.output)
+            part = ToolResultPart(call.id, output, result.is_error, result.parts)
         frame.results[call.id] = part
         return part
 
     results = await run_all([partial(one, call) for call in calls])
     requests = tuple(request for call in calls for request in asked.get(call.id, ()))
     return Batch(results=tuple(results), requests=requests, stop=stop)
+
+
+def _said_before(frame: Frame, call: ToolCallPart, output: str) -> str:
+    """`output`, with a word to a model that asks the same again and again and learns nothing new.
+
+    A call that is repeated because its result changes, such as asking how far a job is, is not meant.
+    """
+    key = (call.name, call.arguments)
+    last, turns, turn = frame.repeats.get(key, ("", 0, 0))
+    if turn != frame.turns:
+        turns = turns + 1 if last == output else 1
+        frame.repeats[key] = (output, turns, frame.turns)
+    if turns < REPEATS:
+        return output
+    return f"{output}\n[the same call gave the same result in {turns} turns: do something else, or finish]"

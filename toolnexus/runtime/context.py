@@ -198,6 +198,7 @@ class Frame:
         "memo",
         "parent",
         "path",
+        "repeats",
         "results",
         "slot",
         "start",
@@ -250,6 +251,8 @@ class Frame:
         """Messages that somebody wants in before the next turn."""
         self.results: dict[str, ToolResultPart] = {}
         """Results of the batch in flight: what a cancel must not lose."""
+        self.repeats: dict[tuple[str, str], tuple[str, int, int]] = {}
+        """Per call (name and arguments): its last result, in how many turns in a row, and in which last."""
         self.turns = 0
         self.limits: list[Limit] = []
         """Limits that this run itself met."""
