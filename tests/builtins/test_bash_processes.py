@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.builtins.helpers import call, pid_in, running, until
+from toolnexus.core.tools import ToolResult
 from toolnexus.runtime.context import ContextKey
 from toolnexus.runtime.spill import Spill
 from toolnexus.tools.builtin import bash, process_table, survivors
@@ -47,6 +48,12 @@ def spill() -> Iterator[Spill]:
     spill = Spill()
     yield spill
     spill.close()
+
+
+def kept(result: ToolResult) -> Path:
+    """Where the result says that the output is."""
+    _, _, path = result.output.partition("[the output is in ")
+    return Path(path.partition("]")[0])
 
 
 def children() -> list[str]:
@@ -212,10 +219,28 @@ async def test_a_background_process_cannot_fill_the_disk(
     monkeypatch.setattr(bash, "_LIMITS", {**bash._LIMITS, "maxOutputBytes": 500_000})
     child = "echo $$ >child; while :; do echo xxxxxxxxxxxxxxxxxxx; done"
     command = f"bash -c '{child}' & until [ -s child ]; do :; done"
-    await call("bash", tmp_path, host=host, spill=spill, command=command)
+    result = await call("bash", tmp_path, host=host, spill=spill, command=command)
     pid = int((tmp_path / "child").read_text())
     await until(lambda: not running(pid), 20)
     await until(lambda: len(groups) == 0)
+    assert kept(result).stat().st_size == 500_000
+
+
+async def test_what_a_background_process_writes_later_is_kept(
+    tmp_path: Path,
+    host: dict[ContextKey[Any], Any],
+    groups: ProcessGroups,
+    spill: Spill,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """[BT-87] The file that the result names goes on growing, up to the last word."""
+    monkeypatch.setattr(survivors, "_SECONDS", 0.05)
+    command = "(until [ -e go ]; do sleep 0.02; done; seq 20000; printf end) & echo started"
+    result = await call("bash", tmp_path, host=host, spill=spill, command=command)
+    assert result.output.startswith("started\n[the output is in ")
+    (tmp_path / "go").touch()
+    await until(lambda: len(groups) == 0)
+    assert kept(result).read_text() == "started\n" + "".join([f"{n}\n" for n in range(1, 20_001)]) + "end"
 
 
 async def test_without_a_process_table_the_group_is_known(
@@ -270,7 +295,7 @@ async def test_a_reaped_process_is_not_signalled(tmp_path: Path) -> None:
     process = Process(["true"], cwd=tmp_path, output=log)
     os.close(log)
     async with asyncio.timeout(5):
-        assert await process.wait(5, lambda: 0, 1) == "exit"
+        assert await process.wait(5, lambda: False) == "exit"
     assert process.exited()
     assert process.reap() == process.reap() == 0
     process.kill()

@@ -24,12 +24,16 @@ from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, NAMES, builtin_tool
 from toolnexus.tools.builtin.loader import definition, folder, names
 
 DIGESTS = {
+    "apply_patch": "de2cda7d1ab3e0b0",
     "bash": "b04cf595eb1fb895",
+    "edit": "f6110e0dad9921b1",
     "glob": "ac406b67d93d3ee4",
     "grep": "9f9fc94d2e4ac6e0",
     "question": "0026d750a223de1d",
     "read": "0b4b6d7732983b41",
     "task": "9e857dc5f499dd32",
+    "todowrite": "186f4a26e09d0159",
+    "webfetch": "633ee5b525062311",
     "write": "ed5cef4bca725e8c",
 }
 
@@ -74,12 +78,16 @@ def test_the_arguments_are_those_of_the_contract() -> None:
         for name in NAMES
     }
     assert told == {
+        "apply_patch": (["patchText"], ["patchText"]),
         "bash": (["command", "workdir", "timeout", "description"], ["command"]),
+        "edit": (["path", "oldString", "newString", "replaceAll"], ["path", "oldString", "newString"]),
         "glob": (["pattern", "path", "limit"], ["pattern"]),
         "grep": (["pattern", "path", "include", "limit"], ["pattern"]),
         "question": (["questions"], ["questions"]),
         "read": (["path", "offset", "limit"], ["path"]),
         "task": (["agent", "prompt", "context", "model"], ["agent", "prompt"]),
+        "todowrite": (["todos"], ["todos"]),
+        "webfetch": (["url", "format", "timeout"], ["url"]),
         "write": (["path", "content"], ["path", "content"]),
     }
     item = definition("question").input_schema["properties"]["questions"]["items"]
@@ -140,7 +148,7 @@ def test_building_the_tools_loads_no_implementation_and_no_third_party() -> None
 
 def test_an_unknown_builtin_is_an_error_that_names_all() -> None:
     """[BT-05] `definition` raises `ConfigError` for what is not defined."""
-    with pytest.raises(ConfigError, match=r"'grpe'; there are: bash, glob, grep"):
+    with pytest.raises(ConfigError, match=r"'grpe'; there are: apply_patch, bash, edit, glob"):
         definition("grpe")
 
 

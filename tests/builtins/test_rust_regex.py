@@ -11,19 +11,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolnexus.tools.builtin.rust_regex import NeedsRipgrep, PatternError, to_python
-from toolnexus.tools.builtin.search import ripgrep
+from toolnexus.tools.builtin.search import for_ripgrep, ripgrep
 
 RIPGREP = ripgrep()
 LINES = [
     *["", "a", "ab", "aB", "b", "abc", "aab", "ba", "c-d", "^a", "a.b", "[a]", "a{2}", "x y", "1", "_"],
-    *["ä", "Ä", "a\tb", "\\", "(a)", "|", "-", "]", "a1b2", "A", "&&"],
+    *["ä", "Ä", "a\tb", "a\rb", "\\", "(a)", "|", "-", "]", "a1b2", "A", "&&"],
 ]
 ATOMS = [
     *["a", "b", "c", "A", "1", "-", "]", "}", "&", "~", "#", " ", "ä", ".", "^", "$"],
     *[r"\.", r"\d", r"\w", r"\S", r"\b", r"\B", r"\<", r"\>", r"\A", r"\z", r"\t", r"\-", r"\#"],
     *[r"\x61", r"\x{62}", r"\u00e4", r"\b{start}", r"\b{end}", r"\b{start-half}", r"\b{end-half}"],
     *["[a]", "[^a]", "[a-c]", "[]a]", "[a-]", "[-a]", "[^]]", r"[\d_]", r"[\]\-]", "[&]", "[[:alpha:]]"],
-    *["[[:punct:]b]", "[^[:space:]]"],
+    *["[[:punct:]b]", "[^[:space:]]", r"[^\n]", r"[a\n]", r"[\r\t]", r"\r", r"[\n]", r"[^\r\n]", r"[\r\n]"],
 ]
 TIMES = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,}", "{0,2}", "{ 1 , 2 }", "{2}?", "**", "+*"]
 ATOM = st.builds("{}{}".format, st.sampled_from(ATOMS), st.sampled_from(TIMES))
@@ -45,7 +45,8 @@ NOISE = st.text(alphabet="ab1-^$.*+?()[]{}|\\,<>:=!iPnx&", max_size=7)
 
 def by_ripgrep(pattern: str, file: Path) -> list[str] | None:
     """The lines that match, or None for a pattern that is wrong."""
-    argv = [str(RIPGREP), "--no-config", "--no-line-number", f"--regexp={pattern}", str(file)]
+    flags = ["--no-config", "--no-line-number", "--crlf"]
+    argv = [str(RIPGREP), *flags, f"--regexp={for_ripgrep(pattern)}", str(file)]
     done = subprocess.run(argv, capture_output=True, check=False)
     assert done.returncode in (0, 1) or b"regex" in done.stderr or b"not allowed" in done.stderr, done.stderr
     return None if done.returncode == 2 else done.stdout.decode().split("\n")[:-1]
@@ -60,7 +61,7 @@ def by_python(pattern: str) -> list[str] | None:
         # ripgrep puts the pattern in a group, and so takes `)(` for two
         assume("closing parenthesis" not in str(error))
         return None
-    return [line for line in LINES if matches(line)]
+    return [line for line in LINES if any(map(matches, line.split("\r")))]
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="no ripgrep here")
@@ -127,7 +128,10 @@ def test_what_it_does_not_know_is_left_to_ripgrep(pattern: str, position: int, w
         ("(?P=a)", 1, "unknown kind of group"),
         ("(?iz)", 4, "unknown flag 'z'"),
         ("(?<a>x)(?P<a>y)", 8, "two groups are called 'a'"),
-        ("[a\n]", 3, "spans lines"),
+        ("a\n", 2, "spans lines"),
+        (r"a\r?$", 2, "spans lines"),
+        (r"a\x{d}", 2, "spans lines"),
+        (r"a[\r\n]", 2, "spans lines"),
     ],
 )
 def test_an_error_has_its_position(pattern: str, position: int, what: str) -> None:

@@ -6,12 +6,13 @@ import asyncio
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builtins.helpers import call, output, tree
 from toolnexus.errors import ToolError
-from toolnexus.tools.builtin import write
+from toolnexus.tools.builtin import turns, write
 
 pytestmark = pytest.mark.anyio
 
@@ -65,15 +66,16 @@ async def test_what_cannot_be_encoded_changes_nothing(tmp_path: Path) -> None:
 async def test_a_write_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """[BT-35] The file is replaced at once or not at all; no draft is left."""
+    """[BT-35] The file is replaced at once or not at all; no draft is left, and no folder made for it."""
     tree(tmp_path, {"a.txt": "old"})
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write.os, "fsync", full)
-    with pytest.raises(ToolError, match="was left as it was: No space left on device"):
-        await call("write", tmp_path, path="a.txt", content="new")
+    monkeypatch.setattr(os, "fsync", full)
+    for path in ("a.txt", "made/for/it.txt"):
+        with pytest.raises(ToolError, match="was left as it was: No space left on device"):
+            await call("write", tmp_path, path=path, content="new")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -88,18 +90,39 @@ async def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
-async def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[BT-36] Replacing a file needs the right to write it, not only to its folder."""
+@pytest.mark.parametrize("tool", ["write", "edit", "apply_patch"])
+async def test_a_read_only_file_is_not_changed(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[BT-36] Changing a file needs the right to write it, not only to its folder."""
     tree(tmp_path, {"a.txt": "old"})
+    arguments: dict[str, dict[str, Any]] = {
+        "write": {"path": "a.txt", "content": "new"},
+        "edit": {"path": "a.txt", "oldString": "old", "newString": "new"},
+        "apply_patch": {"patchText": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"},
+    }
 
-    def refused(path: Path, mode: int) -> bool:  # the superuser may write everything
-        assert (path, mode) == (tmp_path / "a.txt", os.W_OK)
+    def refused(path: str, mode: int, *, dir_fd: int | None = None) -> bool:  # the superuser may write all
+        assert (os.path.basename(path), mode) == ("a.txt", os.W_OK)
         return False
 
-    monkeypatch.setattr(write.os, "access", refused)
-    with pytest.raises(ToolError, match="was left as it was: it is read-only"):
-        await call("write", tmp_path, path="a.txt", content="new")
+    monkeypatch.setattr(os, "access", refused)
+    with pytest.raises(ToolError, match=r"'a.txt' was left as it was: it is read-only"):
+        await call(tool, tmp_path, **arguments[tool])
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+async def test_a_write_that_waits_too_long_for_its_turn_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[BT-37] It ends with an error when its time is up."""
+    monkeypatch.setattr(write, "_LIMITS", {"seconds": 0.1})
+    with turns.turn(tmp_path / "a.txt"):
+        with pytest.raises(ToolError, match=r"stopped after 0.1 s; the file was left as it was"):
+            async with asyncio.timeout(5):
+                await call("write", tmp_path, path="a.txt", content="x")
+    with turns.turn(tmp_path / "a.txt"):
+        assert os.listdir(tmp_path) == []
 
 
 async def test_writes_to_one_file_take_turns(tmp_path: Path) -> None:
@@ -111,12 +134,12 @@ async def test_writes_to_one_file_take_turns(tmp_path: Path) -> None:
         )
     assert (tmp_path / "a.txt").read_text() in contents
     assert os.listdir(tmp_path) == ["a.txt"]
-    assert not write._turns
+    assert not turns._turns
 
 
 async def test_only_one_change_of_a_file_runs_at_a_time(tmp_path: Path) -> None:
     """[BT-37] Whoever changes a file holds its turn; other files are free."""
-    with write.turn(tmp_path / "a.txt"):
+    with turns.turn(tmp_path / "a.txt"):
         waiting = asyncio.create_task(call("write", tmp_path, path="a.txt", content="x"))
         await output("write", tmp_path, path="b.txt", content="x")
         await asyncio.sleep(0.05)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from typing import Any
 
 from toolnexus.core.tools import ToolResult
@@ -26,14 +28,22 @@ def _glob(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResu
     start = directory(str(arguments.get("path") or "."), ctx)
     skipped = Skipped()
     pieces = Glob(pattern, alternatives=_LIMITS["maxAlternatives"])
-    found = sorted(walk(start, root_of(ctx), pieces, skipped, clock))
     limit = min(int(arguments.get("limit") or _LIMITS["defaultLimit"]), _LIMITS["maxLimit"])
+    found = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal found
+        for path in walk(start, root_of(ctx), pieces, skipped, clock):
+            found += 1
+            yield path
+
+    first = heapq.nsmallest(limit, counted())  # so that millions of paths are not kept
     prefix = "" if start == root_of(ctx) else shown(start, ctx) + "/"
-    lines = [prefix + printable(path) for path in found[:limit]]
+    lines = [prefix + printable(path) for path in first]
     if not lines:
         lines = [f"No file below {shown(start, ctx)!r} matches {pattern!r}."]
-    elif len(found) > limit:
-        lines.append(f"[the first {limit} of {len(found)} files: narrow the pattern or raise the limit]")
+    elif found > limit:
+        lines.append(f"[the first {limit} of {found} files: narrow the pattern or raise the limit]")
     if note := skipped.note():
         lines.append(note)
-    return ToolResult(output="\n".join(lines), metadata={"count": min(len(found), limit)})
+    return ToolResult(output="\n".join(lines), metadata={"count": len(first)})

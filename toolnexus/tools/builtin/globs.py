@@ -8,6 +8,7 @@ regular expression may hold the interpreter for hours.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,28 +47,72 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def states(parts: Sequence[Part], names: Iterable[str], *, hidden: bool = False) -> set[int]:
-    """How far `names` can get in `parts`: `len(parts)` is in the set when they match.
+def begin(parts: Sequence[Part]) -> frozenset[int]:
+    """How far one is in `parts` before the first name."""
+    return _spread(parts, {0})
+
+
+def step(parts: Sequence[Part], at: Iterable[int], name: str, *, hidden: bool = False) -> frozenset[int]:
+    """How far one is after one more name; `len(parts)` is in it when the names so far match.
 
     With `hidden`, a leading dot is a character like any other.
     """
-    at = _spread(parts, {0})
-    for name in names:
-        moved: set[int] = set()
-        for i in at:
-            if i < len(parts) and parts[i].accepts(name, hidden):
-                moved.add(i if parts[i].regex is None else i + 1)
-        at = _spread(parts, moved)
-    return at
+    moved: set[int] = set()
+    for i in at:
+        if i < len(parts) and parts[i].accepts(name, hidden):
+            moved.add(i if parts[i].regex is None else i + 1)
+    return _spread(parts, moved)
 
 
-def _spread(parts: Sequence[Part], at: set[int]) -> set[int]:
+def _spread(parts: Sequence[Part], at: set[int]) -> frozenset[int]:
     """`**` also matches no name at all."""
     for i in sorted(at):
         while i < len(parts) and parts[i].regex is None:
             i += 1
             at.add(i)
-    return at
+    return frozenset(at)
+
+
+class Level:
+    """What a glob asks of the names in one folder. Made once for a folder: a name then costs little."""
+
+    __slots__ = ("_at", "_files", "_folders")
+
+    def __init__(self, at: Iterable[tuple[tuple[Part, ...], frozenset[int]]]) -> None:
+        self._at = [(parts, here) for parts, here in at if here]
+        self._files = _joined([parts[-1] for parts, here in self._at if len(parts) - 1 in here])
+        self._folders = _joined(
+            [p for parts, here in self._at for i, p in enumerate(parts[:-1]) if i in here]
+        )
+
+    def wants(self, name: str, folder: bool, *, hidden: bool = False) -> bool:
+        """Whether a file matches, or something in a folder may; `hidden` as in `step`."""
+        for part in self._folders if folder else self._files:  # no generator: this is the inner loop
+            if part.accepts(name, hidden):
+                return True
+        return False
+
+    def below(self, name: str) -> Level:
+        """The level of a folder in this one."""
+        return Level([(parts, step(parts, here, name)) for parts, here in self._at])
+
+
+def _joined(parts: Sequence[Part]) -> list[Part]:
+    """As few parts as accept the same names."""
+    if len(parts) < 2:
+        return list(parts)
+    joined = [ANY_DEPTH] if ANY_DEPTH in parts else []
+    for dotted in (False, True):
+        patterns = dict.fromkeys([p.regex.pattern for p in parts if p.regex and p.dotted is dotted])
+        if patterns:
+            joined.append(Part(either(tuple(patterns)), dotted))
+    return joined
+
+
+@functools.lru_cache(64)
+def either(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What matches where one of `patterns` does."""
+    return re.compile("|".join(patterns))
 
 
 class Glob:
@@ -82,16 +127,9 @@ class Glob:
             raise ToolError(
                 f"glob {pattern!r} stands for more than {alternatives} patterns; use fewer braces"
             )
-        self._alternatives = [parts_of(_relative(text, pattern)) for text in texts]
-
-    def wants(self, path: str, folder: bool, *, hidden: bool = False) -> bool:
-        """Whether a file matches, or something below a folder may; `hidden` as in `states`."""
-        names = path.split("/")
-        for parts in self._alternatives:
-            at = states(parts, names, hidden=hidden)
-            if min(at, default=len(parts)) < len(parts) if folder else len(parts) in at:
-                return True
-        return False
+        choices = [parts_of(_relative(text, pattern)) for text in texts]
+        self.top = Level([(parts, begin(parts)) for parts in choices])
+        """What it asks for in the folder that it starts from."""
 
 
 def _relative(text: str, pattern: str) -> str:

@@ -31,6 +31,8 @@ async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         skipped.add("matching binary file", name)
     for name in found.unreadable:
         skipped.add("unreadable file", name)
+    for name in found.overlong:
+        skipped.add("overlong line", name)
     lines = await in_time(clock, lambda: _lines(found.hits[:limit], base, ctx))
     if not lines:
         lines = [f"No line matches {pattern!r} ({len(files)} file{'' if len(files) == 1 else 's'} searched)."]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolnexus.tools.builtin.globs import ANY_DEPTH, Part, parts_of, states
+from toolnexus.tools.builtin.bounded import Clock
+from toolnexus.tools.builtin.globs import ANY_DEPTH, Part, begin, either, parts_of, step
 
 FILE = ".gitignore"
 _LONGEST = 1_000_000
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,62 +22,122 @@ class _Rule:
     """False for a line with `!`, which brings back what an earlier one excluded."""
     folders_only: bool
 
+    def covers(self, name: str, is_folder: bool) -> bool:
+        """Whether its last part says yes, the ones before it being met."""
+        return (is_folder or not self.folders_only) and self.parts[-1].accepts(name, True)
+
+
+class _Rules:
+    """The rules of one file as they stand in one folder.
+
+    Most are a single name that holds at any depth: one expression tells at once that none of them
+    is met. Of the others only those are kept that can still be met here.
+    """
+
+    __slots__ = ("_any", "_names", "_paths")
+
+    def __init__(
+        self,
+        names: tuple[tuple[int, _Rule], ...],
+        paths: tuple[tuple[int, _Rule, frozenset[int]], ...],
+    ) -> None:
+        self._names = names
+        self._paths = paths
+        patterns = [part.regex.pattern for _, rule in names if (part := rule.parts[-1]).regex is not None]
+        self._any = either(tuple(patterns)) if patterns else None
+
+    @classmethod
+    def of(cls, rules: list[_Rule]) -> _Rules:
+        names = [(i, rule) for i, rule in enumerate(rules) if _is_name(rule)]
+        paths = [(i, rule, begin(rule.parts)) for i, rule in enumerate(rules) if not _is_name(rule)]
+        return cls(tuple(names), tuple(paths))
+
+    def verdict(self, name: str, is_folder: bool) -> bool | None:
+        """What the last rule that covers the name says; None when none does."""
+        last, ignored = -1, None
+        for i, rule, at in self._paths:
+            if len(rule.parts) - 1 in at and rule.covers(name, is_folder):
+                last, ignored = i, rule.ignores
+        if self._any is not None and self._any.match(name):
+            for i, rule in reversed(self._names):
+                if i > last and rule.covers(name, is_folder):
+                    return rule.ignores
+        return ignored
+
+    def below(self, name: str) -> _Rules:
+        """The same rules in a folder of this one."""
+        if not self._paths:
+            return self
+        moved = [(i, rule, step(rule.parts, at, name, hidden=True)) for i, rule, at in self._paths]
+        return _Rules(self._names, tuple([path for path in moved if path[2]]))
+
+
+def _is_name(rule: _Rule) -> bool:
+    return len(rule.parts) == 2 and rule.parts[0] is ANY_DEPTH
+
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The .gitignore files that hold in one folder, the outermost first.
+    """The .gitignore files that hold in one folder, the outermost first."""
 
-    Names are counted from the outermost folder, `depth` says how many lead to the file.
-    """
+    files: tuple[_Rules, ...] = ()
 
-    files: tuple[tuple[int, tuple[_Rule, ...]], ...] = ()
+    def reading(self, folder: str, clock: Clock) -> Ignore:
+        """With the .gitignore of `folder` itself, if it has one."""
+        rules = _read(os.path.join(folder, FILE), clock)
+        return Ignore((*self.files, _Rules.of(rules))) if rules else self
 
-    def below(self, folder: str, depth: int) -> Ignore:
-        """With the .gitignore of `folder`, if it has one."""
-        rules = _rules(os.path.join(folder, FILE))
-        return Ignore((*self.files, (depth, rules))) if rules else self
+    def below(self, name: str) -> Ignore:
+        """What holds in a folder of this one."""
+        return Ignore(tuple([rules.below(name) for rules in self.files])) if self.files else self
 
-    def excludes(self, names: Sequence[str], is_folder: bool) -> bool:
-        """Whether the entry at `names` is ignored, given that no folder above it is."""
-        for depth, rules in reversed(self.files):
-            own = names[depth:]
-            for rule in reversed(rules):
-                if rule.folders_only and not is_folder:
-                    continue
-                if len(rule.parts) in states(rule.parts, own, hidden=True):
-                    return rule.ignores
+    def excludes(self, name: str, is_folder: bool) -> bool:
+        """Whether an entry of the folder is ignored, given that no folder above it is."""
+        for rules in reversed(self.files):
+            ignored = rules.verdict(name, is_folder)
+            if ignored is not None:
+                return ignored
         return False
 
 
-def ignore_above(start: Path, root: Path) -> tuple[Ignore, tuple[str, ...]]:
-    """What holds for `start` by the folders above it, and the names that lead to it from the top.
+def ignore_above(start: Path, root: Path, clock: Clock) -> Ignore:
+    """What holds for `start` by the folders above it, up to the repository that it lies in.
 
-    The top is the repository that `start` lies in, without one the root, or `start` itself when
-    it lies elsewhere. A `start` that is itself ignored was named on purpose: then nothing holds.
+    Without a repository, up to the root, or up to `start` itself when it lies elsewhere. A `start`
+    that is itself ignored was named on purpose: then nothing holds.
     """
     top = next((p for p in (start, *start.parents) if os.path.lexists(p / ".git")), None)
     if top is None:
         top = root if start.is_relative_to(root) else start
-    names = start.relative_to(top).parts
     ignore = Ignore()
     at = top
-    for depth, name in enumerate(names):
-        ignore = ignore.below(str(at), depth)
+    for name in start.relative_to(top).parts:
+        ignore = ignore.reading(str(at), clock)
+        if ignore.excludes(name, True):
+            return Ignore()
+        ignore = ignore.below(name)
         at /= name
-        if ignore.excludes(names[: depth + 1], at.is_dir()):
-            return Ignore(), names
-    return ignore, names
+    return ignore
 
 
-def _rules(path: str) -> tuple[_Rule, ...]:
-    if not os.path.isfile(path):
-        return ()
+def _read(path: str, clock: Clock) -> list[_Rule]:
+    """The rules of a file; none when it cannot be read or, as for git, is a link."""
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            found = [_rule(line) for line in file.read(_LONGEST).split("\n")]
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return []
+        with open(
+            os.open(path, _FLAGS), encoding="utf-8-sig", errors="surrogateescape", newline="\n"
+        ) as file:
+            lines = file.read(_LONGEST).split("\n")
     except OSError:
-        return ()
-    return tuple([rule for rule in found if rule is not None])
+        return []
+    rules: list[_Rule] = []
+    for line in lines:
+        clock.check()
+        rule = _rule(line)
+        if rule is not None:
+            rules.append(rule)
+    return rules
 
 
 def _rule(line: str) -> _Rule | None:

@@ -52,9 +52,9 @@ class BuiltinOptions:
         if isinstance(hosts, str) or not isinstance(hosts, Sequence):
             raise ConfigError(f"builtins: webfetch_allow is {hosts!r}; give a list of host names")
         for host in cast("Sequence[Any]", hosts):
-            if not isinstance(host, str) or not host or "/" in host:
+            if not isinstance(host, str) or not host or "/" in host or host.count(":") == 1:
                 raise ConfigError(
-                    f"builtins: webfetch_allow holds {host!r}; give host names, such as 'localhost'"
+                    f"builtins: webfetch_allow holds {host!r}; give names without port, such as 'localhost'"
                 )
         return cls(
             names=NameFilter.of(options.get("tools"), "builtins"),

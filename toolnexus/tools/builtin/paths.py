@@ -13,12 +13,12 @@ from typing import BinaryIO
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ContextKey, ToolContext
+from toolnexus.tools.builtin.places import deepest, folder_at
 
 READ_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("read_roots")
 """Host value: more folders that read, grep and glob may look into, such as skill folders."""
 
-_WANTED = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-_FLAGS = os.O_RDONLY | sum([getattr(os, flag, 0) for flag in _WANTED])  # those that the system has
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def root_of(ctx: ToolContext) -> Path:
@@ -38,6 +38,8 @@ def resolve(path: str, ctx: ToolContext, *, reading: bool = False) -> Path:
         os.fsencode(target)
     except ValueError as error:
         raise ToolError(f"{path!r} is no path: {error}") from error
+    except OSError as error:  # a link on the way goes in this very moment
+        raise ToolError(f"{path!r} cannot be followed: {error.strerror}") from error
     if target.is_relative_to(root) or (reading and _readable(target, ctx)):
         return target
     raise ToolError(f"{path!r} lies outside of the root folder {str(root)!r}; use a path inside it")
@@ -46,17 +48,21 @@ def resolve(path: str, ctx: ToolContext, *, reading: bool = False) -> Path:
 def _readable(target: Path, ctx: ToolContext) -> bool:
     if ctx.context.run.spill.contains(target):
         return True
-    return any(target.is_relative_to(os.path.realpath(extra)) for extra in ctx.get(READ_ROOTS) or ())
+    return any(target.is_relative_to(extra) for extra in ctx.get(READ_ROOTS) or ())
 
 
 def directory(path: str, ctx: ToolContext) -> Path:
     """The resolved folder at `path`, for reading. Raises `ToolError` when there is none."""
     target = resolve(path, ctx, reading=True)
-    if not os.path.lexists(target):
-        raise not_found(target, path)
-    if not target.is_dir():
-        raise ToolError(f"{path!r} is not a directory")
-    return target
+    try:
+        with deepest(target) as (folder, names):
+            if not names:
+                return target
+            if len(names) == 1 and folder.find(names[0]) is not None:
+                raise ToolError(f"{path!r} is not a directory")
+    except OSError as error:
+        raise ToolError(f"{path!r} cannot be entered: {error.strerror}") from error
+    raise not_found(target, path)
 
 
 def shown(target: Path, ctx: ToolContext) -> str:
@@ -75,11 +81,13 @@ def open_file(target: Path, path: str) -> BinaryIO:
     """The regular file at a resolved place, open for reading.
 
     Raises `ToolError` for anything else, naming it by `path`. Never waits for the other end of a
-    FIFO, and does not follow a link that was put there after `resolve`.
+    FIFO, and follows no link that was put on the way after `resolve`.
     """
+    name = target.name or "."  # the topmost folder has no name
     try:
-        check_kind(os.lstat(target).st_mode, path)
-        file = os.fdopen(os.open(target, _FLAGS), "rb")
+        with folder_at(target.parent) as folder:
+            check_kind(folder.stat(name).st_mode, path)
+            file = os.fdopen(folder.open(name, _FLAGS), "rb")
     except (FileNotFoundError, NotADirectoryError):
         raise not_found(target, path) from None
     except OSError as error:
@@ -104,12 +112,13 @@ def check_kind(mode: int, path: str) -> None:
 
 def not_found(target: Path, path: str) -> ToolError:
     """The error for a path that does not exist, with the nearest names where it stops existing."""
-    while not target.parent.is_dir():
-        target = target.parent
-    if os.path.lexists(target):
-        return ToolError(f"{path!r} does not exist: {printable(target.name)!r} is not a directory")
+    near = ""
     try:
-        near = did_you_mean(target.name, [printable(name) for name in os.listdir(target.parent)])
-    except OSError:
-        near = ""
+        with deepest(target) as (folder, names):
+            if len(names) > 1 and folder.find(names[0]) is not None:
+                near = f": {printable(names[0])!r} is not a directory"
+            elif names:
+                near = did_you_mean(names[0], [printable(name) for name in folder.names()])
+    except OSError:  # a folder that may not be listed has no names to offer
+        pass
     return ToolError(f"{path!r} does not exist{near}")

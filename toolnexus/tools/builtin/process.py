@@ -1,6 +1,7 @@
-"""A child process with its output in a file and a limit on everything.
+"""A child process with a limit on everything.
 
-Never a pipe: whoever inherits a pipe keeps its reader waiting, long after the child has ended.
+Whether it has ended is asked of the system, never of a pipe: whoever inherits a pipe keeps its
+reader waiting, long after the child has ended.
 """
 
 from __future__ import annotations
@@ -69,23 +70,30 @@ class Process:
         except ChildProcessError:  # somebody else's SIGCHLD handler was first
             return True
 
-    async def wait(self, seconds: float, size: Callable[[], int], largest: int) -> End:
-        """How the wait ended: the child did, the time was up, or `size()` grew beyond `largest`.
+    def done(self) -> bool:
+        """Whether what it was started for is done; here that is its own end."""
+        return self.exited()
+
+    async def wait(self, seconds: float, flooded: Callable[[], bool]) -> End:
+        """How the wait ended: the work was done, the time was up, or `flooded()` said so.
 
         Kills nothing. Looks often at first and at most twenty times a second later: that costs
         less than a thread and works the same everywhere.
         """
         end = time.monotonic() + seconds
         pause = _FIRST_PAUSE
-        while not self.exited():
+        while not self.done():
             left = end - time.monotonic()
-            if size() > largest:
+            if flooded():
                 return "flood"
             if left <= 0:
                 return "timeout"
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         return "exit"
+
+    async def settle(self) -> None:
+        """Let it end, once it is done. Nothing to do where being done is the end."""
 
     def kill(self) -> None:
         """Kill the whole group at once, unless it was reaped: then its number may be another's."""

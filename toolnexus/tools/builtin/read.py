@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -95,10 +96,12 @@ def _lines(file: BinaryIO, clock: Clock) -> Iterator[str]:
             yield line.decode("utf-8", "replace")
             continue
         size, end = len(line), ""
-        while rest := file.readline(_REST):
+        while rest := file.read(_REST):
             clock.check()
-            size += len(rest)
-            if rest.endswith(b"\n"):
+            at = rest.find(b"\n") + 1
+            size += at or len(rest)
+            if at:
+                file.seek(at - len(rest), os.SEEK_CUR)
                 end = "\n"
                 break
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(line[:longest])

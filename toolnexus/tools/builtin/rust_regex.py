@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+_NO_CHARACTER = "\udc80-\udcff"
+"""How Python shows bytes that are no UTF-8: to ripgrep no character, so nothing matches them."""
+
 _SETS = frozenset("dDsSwW")
 _EDGES = {
     "b": r"\b",
@@ -22,7 +25,7 @@ _EDGES = {
     "b{start-half}": r"(?<!\w)",
     "b{end-half}": r"(?!\w)",
 }
-_CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "r": "\r", "v": "\v"}
+_CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "t": "\t", "r": "\r", "v": "\v"}
 _HEX = {"x": 2, "u": 4, "U": 8}
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -46,6 +49,8 @@ _FLAGS = re.compile(r"\?([a-zA-Z-]*)([:)])")
 _LOOK = re.compile(r"\?<?[=!]")
 _COUNT = re.compile(r"\{\s*(\d+)\s*(?:(,)\s*(\d+)?\s*)?\}")
 _EDGE_NAME = re.compile(r"\{([a-z-]+)\}")
+_BREAKS = ("\n", "\r")
+_ESCAPED_BREAKS = tuple(re.escape(sign) for sign in _BREAKS)
 _LINE_BREAK = "a match never spans lines, so the pattern cannot hold a line break"
 
 
@@ -116,10 +121,15 @@ class _Reader:
         elif sign == "[":
             items.append(self.cased(self.char_class()))
         elif sign in ".^$":
-            items.append(sign)
+            items.append(f"[^{_NO_CHARACTER}]" if sign == "." else sign)
             self.at += 1
         else:
+            start = self.at + 1
             kind, text = self.literal()
+            if text in _BREAKS:
+                raise PatternError(_LINE_BREAK, start)
+            if kind == "set" and text.isupper():
+                text = f"[^{text.lower()}{_NO_CHARACTER}]"
             items.append(text if kind == "edge" else self.cased(re.escape(text) if kind == "char" else text))
 
     def cased(self, item: str) -> str:
@@ -196,8 +206,6 @@ class _Reader:
         """What stands here: a `char`, a `set` such as `\\d`, or an `edge` such as `\\b`."""
         start, sign = self.at + 1, self.text[self.at]
         self.at += 1
-        if sign == "\n":
-            raise PatternError(_LINE_BREAK, start)
         if sign != "\\":
             return "char", sign
         sign = self.text[self.at : self.at + 1]
@@ -210,8 +218,6 @@ class _Reader:
             return "char", _CONTROLS[sign]
         if sign in _HEX:
             return "char", self.hex(_HEX[sign], start)
-        if sign in ("n", "\n"):
-            raise PatternError(_LINE_BREAK, start)
         if sign in ("p", "P"):
             raise NeedsRipgrep("a Unicode class", start)
         if sign.isdigit():
@@ -248,15 +254,15 @@ class _Reader:
         self.at += 1
         negated = self.text.startswith("^", self.at)
         self.at += negated
-        out = "[^" if negated else "["
-        first = True
-        while first or not self.text.startswith("]", self.at):
+        items: list[str] = []
+        while not (items and self.text.startswith("]", self.at)):
             if self.at >= len(self.text):
                 raise PatternError("unclosed character class", start)
-            out += self.class_item()
-            first = False
+            items.append(self.class_item())
         self.at += 1
-        return out + "]"
+        if not negated and all(item in _ESCAPED_BREAKS for item in items):
+            raise PatternError(_LINE_BREAK, start)
+        return f"[{'^' if negated else ''}{''.join(items)}{_NO_CHARACTER if negated else ''}]"
 
     def class_item(self) -> str:
         start = self.at + 1

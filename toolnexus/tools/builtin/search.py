@@ -30,7 +30,14 @@ _ROOM = 16_384
 """More bytes than one hit takes: a path, a number and `_WIDTH` characters."""
 _LISTED = 64_000_000
 _ARGUMENTS = 200_000
-_FLAGS = ("--no-config", "--color=never", "--null", "--text", "--crlf")
+_LARGE = 32_000_000
+"""Bytes. Larger files are mapped, for a line of such a file may be as long as the file."""
+_FLAGS = ("--no-config", "--no-ignore", "--hidden", "--color=never", "--null", "--text", "--crlf")
+_MAPPED = ("--mmap",)
+_IN_ORDER = (
+    *("--line-number", "--with-filename", "--no-heading", "--threads=1"),
+    *(f"--max-columns={_WIDTH}", "--max-columns-preview"),
+)
 _UNREADABLE = re.compile(r"rg: (.*): .* \(os error \d+\)")
 _CARET = re.compile(r"\n(?P<caret> *)\^.*\nerror: (?P<message>.*)")
 _BEFORE = len("    (?:")
@@ -51,6 +58,8 @@ class Found:
     binary: list[str] = field(default_factory=list[str])
     """Binary files that match. Like `unreadable` known only when every hit was found."""
     unreadable: list[str] = field(default_factory=list[str])
+    overlong: list[str] = field(default_factory=list[str])
+    """Files with a line that was passed over for its length, once for each such line."""
 
 
 def ripgrep() -> str | None:
@@ -68,7 +77,7 @@ async def search(pattern: str, files: Sequence[str], base: Path, limit: int, clo
         _check(pattern)
         program = await run_in_thread(ripgrep)
         if program is not None:
-            return await _by_ripgrep(program, pattern, files, base, limit + 1, clock)
+            return await _by_ripgrep(program, for_ripgrep(pattern), files, base, limit + 1, clock)
         return await _by_python(to_python(pattern), files, base, limit + 1, clock)
     except PatternError as error:
         raise ToolError(f"invalid regex {pattern!r} at position {error.position}: {error}") from error
@@ -84,29 +93,46 @@ def _check(pattern: str) -> None:
             raise PatternError(f"the character {sign!r} cannot be searched for", position)
 
 
+def for_ripgrep(pattern: str) -> str:
+    """The pattern with `\\z` for the end of a line: ripgrep would take it for the end of the file."""
+    if "\\z" not in pattern:
+        return pattern
+    try:
+        to_python(pattern)
+    except NeedsRipgrep:
+        pass
+    return re.sub(r"\\(.)", lambda found: "$" if found[1] == "z" else found[0], pattern)
+
+
 async def _by_ripgrep(
     program: str, pattern: str, files: Sequence[str], base: Path, limit: int, clock: Clock
 ) -> Found:
     """First which files match, on all cores; then their lines, in order and only as many as needed."""
-    listed: set[str] = set()
-    unreadable: list[str] = []
+    found = Found()
     for batch in _batches(files or [os.devnull]):
-        argv = [program, *_FLAGS, "--files-with-matches", f"--regexp={pattern}", "--", *batch]
-        _, output, errors = await _run(argv, base, _LISTED, clock)
-        listed.update([os.fsdecode(name) for name in output.split(b"\0")])
-        unreadable += _complaints(errors, pattern)
-    matching = [name for name in files if name in listed]
-    text = await run_in_thread(_text_only, matching, base, clock)
-    hits: list[Hit] = []
-    for batch in _batches(text):
-        left = limit - len(hits)
-        if not left:
-            return Found(hits)
-        argv = [program, *_FLAGS, "--line-number", "--with-filename", "--no-heading", "--threads=1"]
-        argv += [f"--max-count={left}", f"--max-columns={_WIDTH}", "--max-columns-preview"]
-        _, output, _ = await _run([*argv, f"--regexp={pattern}", "--", *batch], base, left * _ROOM, clock)
-        hits += _hits(output)[:left]
-    return Found(hits, sorted(set(matching).difference(text)), unreadable)
+        large = await run_in_thread(_large, batch, base, clock)
+        listed: set[str] = set()
+        for group, how in (([name for name in batch if name not in large], ()), (list(large), _MAPPED)):
+            if not group:
+                continue
+            argv = [program, *_FLAGS, *how, "--files-with-matches", f"--regexp={pattern}", "--", *group]
+            _, output, errors = await _run(argv, base, _LISTED, clock)
+            listed.update([os.fsdecode(name) for name in output.split(b"\0")])
+            found.unreadable += _complaints(errors, pattern)
+        matching = [name for name in batch if name in listed]
+        while matching:
+            left = limit - len(found.hits)
+            if not left:
+                return Found(found.hits)
+            some, matching = matching[:left], matching[left:]  # each of them has a hit, if it is text
+            text, binary = await run_in_thread(_sorted_out, some, base, clock)
+            found.binary += binary
+            if text:
+                argv = [program, *_FLAGS, *(_MAPPED if large.intersection(text) else ()), *_IN_ORDER]
+                argv += [f"--max-count={left}", f"--regexp={pattern}", "--", *text]
+                _, output, _ = await _run(argv, base, left * _ROOM, clock)
+                found.hits += _hits(output)[:left]
+    return found
 
 
 async def _by_python(pattern: str, files: Sequence[str], base: Path, limit: int, clock: Clock) -> Found:
@@ -117,7 +143,7 @@ async def _by_python(pattern: str, files: Sequence[str], base: Path, limit: int,
     if code > 0:
         raise PatternError(errors.strip().rpartition("\n")[2], 1)
     report: dict[str, list[str]] = json.loads(errors) if errors else {}
-    return Found(_hits(output), report.get("binary", []), report.get("unreadable", []))
+    return Found(_hits(output), **report)
 
 
 async def _run(
@@ -130,7 +156,7 @@ async def _run(
         await turn_to_start()
         process = Process(argv, cwd=base, output=out.fileno(), errors=err.fileno(), input=given.fileno())
         try:
-            end = await process.wait(clock.left, lambda: os.fstat(out.fileno()).st_size, room)
+            end = await process.wait(clock.left, lambda: os.fstat(out.fileno()).st_size > room)
         finally:
             process.kill()
             code = process.reap()
@@ -181,18 +207,37 @@ def _complaints(errors: str, pattern: str) -> list[str]:
     raise PatternError(found["message"], min(max(position, 1), len(pattern)))
 
 
-def _text_only(files: Sequence[str], base: Path, clock: Clock) -> list[str]:
-    out: list[str] = []
+def _large(files: Sequence[str], base: Path, clock: Clock) -> set[str]:
+    """Those that are not to be read into memory as a whole, however long their lines are."""
+    out: set[str] = set()
     for name in files:
         clock.check()
         try:
-            with open(base / name, "rb") as file:
+            if os.stat(os.path.join(base, name)).st_size > _LARGE:
+                out.add(name)
+        except OSError:  # whoever reads it will say so
+            pass
+    return out
+
+
+def _sorted_out(files: Sequence[str], base: Path, clock: Clock) -> tuple[list[str], list[str]]:
+    """The text files and the binary ones."""
+    text: list[str] = []
+    binary: list[str] = []
+    for name in files:
+        clock.check()
+        try:
+            with open(os.path.join(base, name), "rb", opener=_opened) as file:
                 head = file.read(_LIMITS["binarySniffBytes"])
         except OSError:  # it has gone since
             continue
-        if b"\0" not in head:
-            out.append(name)
-    return out
+        (binary if b"\0" in head else text).append(name)
+    return text, binary
+
+
+def _opened(path: str, flags: int) -> int:
+    """Never waits, should there be a FIFO by now."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _hits(output: bytes) -> list[Hit]:

@@ -13,9 +13,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BLOCK = 1 << 20
+_LONGEST = 1 << 24
+"""Characters. A longer line is passed over, so that no file needs more memory than some such lines."""
 
 
 def search(job: dict[str, Any], out: BinaryIO) -> dict[str, list[str]]:
@@ -25,39 +29,54 @@ def search(job: dict[str, Any], out: BinaryIO) -> dict[str, list[str]]:
     """
     matches = re.compile(job["pattern"]).search
     left: int = job["limit"]
-    binary: list[str] = []
-    unreadable: list[str] = []
+    left_out: dict[str, list[str]] = {"binary": [], "unreadable": [], "overlong": []}
     for name in job["files"]:
         try:
             with open(name, "rb") as file:
-                data = file.read()
+                is_binary = b"\0" in file.read(job["sniff"])
+                file.seek(0)
+                for number, line in enumerate(_lines(file), 1):
+                    if line is None:
+                        left_out["overlong"].append(name)
+                    elif any(map(matches, line.split("\r"))):  # what ripgrep makes of a lone return
+                        if is_binary:
+                            left_out["binary"].append(name)
+                            break
+                        text = f"{number}:{line[: job['width']]}\n"
+                        out.write(os.fsencode(name) + b"\0" + text.encode("utf-8", "surrogateescape"))
+                        left -= 1
+                        if not left:
+                            return {}
         except OSError:
-            unreadable.append(name)
+            left_out["unreadable"].append(name)
+    return left_out
+
+
+def _lines(file: BinaryIO) -> Iterator[str | None]:
+    """The lines of a file without their ends; None in the place of one that is too long."""
+    head = file.read(4)
+    mark, encoding = next(((m, e) for m, e in _MARKS if head.startswith(m)), (b"", "utf-8"))
+    file.seek(len(mark))
+    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape" if encoding == "utf-8" else "replace")
+    rest, passing_over = "", False
+    while True:
+        block = file.read(_BLOCK)
+        if passing_over and block and b"\n" not in block:
+            decoder.reset()
             continue
-        is_binary = b"\0" in data[: job["sniff"]]
-        for number, line in enumerate(_lines(data), 1):
-            if matches(line) is None:
-                continue
-            if is_binary:
-                binary.append(name)
-                break
-            text = f"{number}:{line[: job['width']]}\n"
-            out.write(os.fsencode(name) + b"\0" + text.encode("utf-8", "replace"))
-            left -= 1
-            if not left:
-                return {}
-    return {"binary": binary, "unreadable": unreadable}
-
-
-def _lines(data: bytes) -> list[str]:
-    encoding = "utf-8"
-    for mark, name in _MARKS:
-        if data.startswith(mark):
-            data, encoding = data[len(mark) :], name
-    lines = data.decode(encoding, "replace").split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+        *lines, rest = (rest + decoder.decode(block, not block)).split("\n")
+        for line in lines:
+            if not passing_over:
+                yield line.removesuffix("\r")
+            passing_over = False
+        if not block:
+            if rest and not passing_over:
+                yield rest
+            return
+        if passing_over or len(rest) > _LONGEST:
+            if not passing_over:
+                yield None
+            rest, passing_over = "", True
 
 
 if __name__ == "__main__":

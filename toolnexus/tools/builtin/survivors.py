@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from pathlib import Path
+import functools
+import signal
+from collections.abc import Sequence
 
 from toolnexus.runtime.context import ContextKey
-from toolnexus.tools.builtin.tree import Tree
+from toolnexus.tools.builtin import process_table
+from toolnexus.tools.builtin.output_file import Pump
+from toolnexus.tools.builtin.tree import Tree, kill
 
 _SECONDS = 1.0
 
@@ -20,7 +23,7 @@ class ProcessGroups:
     """
 
     def __init__(self) -> None:
-        self._kept: list[tuple[Tree, Path, int]] = []
+        self._kept: list[tuple[Tree, Pump]] = []
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
         """Whether nothing may go on in the background any more."""
@@ -28,15 +31,15 @@ class ProcessGroups:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def add(self, tree: Tree, output: Path, largest: int) -> None:
-        """Let `tree` live on as long as the file it writes to is not larger than `largest` bytes.
+    def add(self, tree: Tree, pump: Pump) -> None:
+        """Let `tree` live on as long as its output fits, and close `pump` when it has ended.
 
         Once closed, it is killed at once.
         """
         if self.closed:
-            tree.kill()
+            _end([(tree, pump)])
             return
-        self._kept.append((tree, output, largest))
+        self._kept.append((tree, pump))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SECONDS, self._look)
 
@@ -46,8 +49,7 @@ class ProcessGroups:
             self._timer.cancel()
             self._timer = None
         kept, self._kept = self._kept, []
-        for tree, _, _ in kept:
-            tree.kill()
+        _end(kept)
 
     def close(self) -> None:
         """Kill every process that is left, and from now on each that would be. Like `kill_all` else."""
@@ -55,12 +57,14 @@ class ProcessGroups:
         self.kill_all()
 
     def _look(self) -> None:
+        look = functools.cache(process_table.snapshot)
         for entry in list(self._kept):
-            tree, output, largest = entry
-            if _size(output) > largest:
-                tree.kill()
-            if not tree.alive():
+            tree, pump = entry
+            alive = tree.signal(signal.SIGKILL, look) if pump.full else tree.alive(look)
+            if not alive:
                 self._kept.remove(entry)
+                pump.drain()
+                pump.close()
         self._timer = asyncio.get_running_loop().call_later(_SECONDS, self._look) if self._kept else None
 
 
@@ -68,8 +72,7 @@ PROCESSES: ContextKey[ProcessGroups] = ContextKey("processes")
 """Host value: where commands leave what goes on in the background. Without it nothing may."""
 
 
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _end(kept: Sequence[tuple[Tree, Pump]]) -> None:
+    kill([tree for tree, _ in kept])
+    for _, pump in kept:
+        pump.close()
