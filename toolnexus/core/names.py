@@ -14,10 +14,11 @@ def sanitize(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def _hashed(name: str, identity: str) -> str:
+def hashed(name: str, identity: str) -> str:
+    """`name` in at most 64 characters that end in a hash of `identity`."""
     import hashlib
 
-    digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{name[: MAX_NAME - 9]}_{digest}"
 
 
@@ -28,14 +29,23 @@ def model_names(candidates: Iterable[tuple[str, str]]) -> list[str]:
     too long, or that several identities sanitise to, gets a short hash of its identity, so the
     outcome does not depend on the order.
     """
-    pairs = [(sanitize(wanted), identity) for wanted, identity in candidates]
+    pairs = [(sanitize(wanted) or "_", identity) for wanted, identity in candidates]
+    names = [name if len(name) <= MAX_NAME else hashed(name, identity) for name, identity in pairs]
+    salt = ""
+    while clashing := _claimed_twice(names, pairs):
+        names = [
+            hashed(pair[0], pair[1] + salt) if name in clashing else name
+            for name, pair in zip(names, pairs, strict=True)
+        ]
+        salt += "+"  # somebody is called like the hash of another
+    return names
+
+
+def _claimed_twice(names: Iterable[str], pairs: Iterable[tuple[str, str]]) -> set[str]:
     owners: dict[str, set[str]] = {}
-    for name, identity in pairs:
+    for name, (_, identity) in zip(names, pairs, strict=True):
         owners.setdefault(name, set()).add(identity)
-    return [
-        _hashed(name, identity) if len(name) > MAX_NAME or len(owners[name]) > 1 else name
-        for name, identity in pairs
-    ]
+    return {name for name, identities in owners.items() if len(identities) > 1}
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
@@ -49,3 +59,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A text such as `; did you mean 'read'?`, or `""` when nothing is near."""
     close = nearest(name, known)
     return f"; did you mean {' or '.join(repr(n) for n in close)}?" if close else ""
+
+
+def listed(names: Iterable[str], most: int = 40) -> str:
+    """`names`, sorted, for an error text; of very many only the first, and how many there are."""
+    every = sorted(names)
+    if len(every) <= most:
+        return str(every)
+    return f"[{', '.join(map(repr, every[:most]))}, … {len(every) - most} more]"

@@ -6,17 +6,17 @@ whole request down. So what is shown is simpler; arguments are still checked aga
 
 from __future__ import annotations
 
-import copy
+import json
+import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
+from toolnexus.core.names import hashed, model_names
+from toolnexus.core.schema_words import MANY, NAMED, NESTED, ONE, SWITCH, UNIONS, Node, modern, types_of
 from toolnexus.core.tools import Tool
-
-Node = dict[str, Any]
-"""A JSON Schema that is not a boolean."""
 
 MAX_LEVELS = 4
 """How often a `$ref` is inlined inside itself before the recursion is cut."""
@@ -24,26 +24,85 @@ MAX_REPEATS = 64
 """How many `$ref`s are inlined inside themselves in one schema, nearest to the root first."""
 MAX_INLINED = 1024
 """How many `$ref`s are inlined in one schema at all, nearest to the root first."""
+MAX_DEPTH = 64
+"""How many schemas may lie in each other; what is deeper is shown as anything."""
+MIN_SIZE, MAX_SIZE = 16_000, 100_000
+"""About how many characters a schema may have, nearest to the root first: thrice what came, within these."""
 CUT = "The same form again, nested deeper."
 
-_ONE = ("items", "contains", "not", "if", "then", "else", "propertyNames", "contentSchema")
-_SWITCH = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")
-_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "dependentSchemas")
-UNIONS = ("allOf", "anyOf", "oneOf")
-_OUTDATED = ("definitions", "additionalItems", "dependencies")
-_SHAPES = {**dict.fromkeys((*_MANY, "required", "enum"), list), **dict.fromkeys(_NAMED, dict)}
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_OF_ROOT = (
+    "if",
+    "then",
+    "else",
+    "propertyNames",
+    "patternProperties",
+    "dependentRequired",
+    "dependentSchemas",
+)
+
+
+class Declared:
+    """What a model is shown of one schema, and what its words mean. Read only."""
+
+    __slots__ = ("keys", "schema", "source")
+
+    def __init__(self, source: Mapping[str, Any]) -> None:
+        self.source = source
+        self.schema = normalise(source)
+        """The shown schema."""
+        self.keys = shown_keys(self.schema["properties"])
+        """Members that are shown under a name which endpoints take: `{shown: original}`."""
+        if self.keys:
+            self.schema = _renamed(self.schema, self.keys)
 
 
 def declared(tool: Tool) -> Node:
     """The schema of `tool` as a model is shown it. Made once per tool and shared: read only."""
-    known = _declared.get(tool)
-    if known is None or known[0] is not tool.input_schema:
-        known = _declared[tool] = (tool.input_schema, normalise(tool.input_schema))
-    return known[1]
+    return _declared(tool).schema
 
 
-_declared: WeakKeyDictionary[Tool, tuple[Mapping[str, Any], Node]] = WeakKeyDictionary()
+def openai_declaration(tool: Tool) -> Node:
+    """`tool` as an OpenAI-style endpoint (chat completions) is told of it."""
+    function = {"name": tool.name, "description": tool.description, "parameters": declared(tool)}
+    return {"type": "function", "function": function}
+
+
+def anthropic_declaration(tool: Tool) -> Node:
+    """`tool` as an Anthropic-style endpoint is told of it."""
+    return {"name": tool.name, "description": tool.description, "input_schema": declared(tool)}
+
+
+def original_keys(tool: Tool) -> Mapping[str, str]:
+    """The members that are shown under another name: `{shown: original}`, usually empty."""
+    return _declared(tool).keys
+
+
+def _declared(tool: Tool) -> Declared:
+    known = _known.get(tool)
+    if known is None or known.source is not tool.input_schema:
+        known = _known[tool] = Declared(tool.input_schema)
+    return known
+
+
+_known: WeakKeyDictionary[Tool, Declared] = WeakKeyDictionary()
+
+
+def shown_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Safe names for those of `keys` that endpoints refuse as members of an object: `{shown: key}`."""
+    odd = [key for key in keys if not _KEY.fullmatch(key)]
+    plain = {key for key in keys if _KEY.fullmatch(key)}
+    names = model_names([(key, key) for key in odd])
+    return {hashed(name, key) if name in plain else name: key for name, key in zip(names, odd, strict=True)}
+
+
+def _renamed(schema: Node, keys: Mapping[str, str]) -> Node:
+    names = {key: shown for shown, key in keys.items()}
+    out = {word: value for word, value in schema.items() if word not in _OF_ROOT}
+    out["properties"] = {names.get(key, key): value for key, value in schema["properties"].items()}
+    if "required" in out:
+        out["required"] = [names.get(key, key) for key in out["required"]]
+    return out
 
 
 def normalise(schema: Mapping[str, Any]) -> Node:
@@ -64,48 +123,62 @@ class _Inliner:
 
     def __init__(self, root: Node) -> None:
         self._root = root
-        self._waiting: deque[tuple[Node, Node, tuple[str, ...]]] = deque()
+        self._waiting: deque[tuple[Node, Node, tuple[str, ...], int]] = deque()
+        self._found: dict[str, Any] = {}
         self._repeats = 0
         self._inlined = 0
+        self._room = _room(root)
 
     def result(self) -> Node:
-        out = self._copy(self._root, ())
+        out = self._place(self._root, (), 0)
         while self._waiting:
-            place, node, chain = self._waiting.popleft()
-            place.update(self._resolved(node, chain))
+            place, node, chain, depth = self._waiting.popleft()
+            if self._room > 0 and depth <= MAX_DEPTH:
+                node, chain = self._resolved(modern(node), chain)
+                place.update(self._copied(node, chain, depth + 1))
         return out
 
-    def _copy(self, schema: Any, chain: tuple[str, ...]) -> Node:
-        """A copy of `schema` in which references wait; `chain` is the references it lies in."""
+    def _place(self, schema: Any, chain: tuple[str, ...], depth: int) -> Node:
+        """Where a copy of `schema` will be; `chain` is the references it lies in."""
         if not isinstance(schema, dict):
             return {"not": {}} if schema is False else {}
-        node = _modern(cast(Node, schema))
-        if isinstance(node.get("$ref"), str):
-            place: Node = {}
-            self._waiting.append((place, node, chain))
-            return place
-        return {key: self._member(key, value, chain) for key, value in node.items() if key[:1] != "$"}
+        place: Node = {}
+        self._waiting.append((place, cast(Node, schema), chain, depth))
+        return place
 
-    def _member(self, key: str, value: Any, chain: tuple[str, ...]) -> Any:
-        if key in _ONE or (key in _SWITCH and isinstance(value, dict)):
-            return self._copy(value, chain)
-        if key in _MANY and isinstance(value, list):
-            return [self._copy(part, chain) for part in cast("list[Any]", value)]
-        if key in _NAMED and isinstance(value, dict):
-            return {name: self._copy(part, chain) for name, part in cast(Node, value).items()}
-        return copy.deepcopy(value)
+    def _copied(self, node: Node, chain: tuple[str, ...], depth: int) -> Node:
+        out = {key: self._member(key, value, chain, depth) for key, value in node.items() if key[:1] != "$"}
+        data = {key: value for key, value in out.items() if key not in NESTED}
+        self._room -= len(json.dumps(data)) + sum(len(name) + 4 for key in NAMED for name in out.get(key, ()))
+        return out
 
-    def _resolved(self, node: Node, chain: tuple[str, ...]) -> Node:
-        """What a node with a `$ref` stands for. What stands beside the `$ref` wins over its target."""
+    def _member(self, key: str, value: Any, chain: tuple[str, ...], depth: int) -> Any:
+        if key in ONE or (key in SWITCH and isinstance(value, dict)):
+            return self._place(value, chain, depth)
+        if key in MANY:
+            return [self._place(part, chain, depth) for part in value]
+        if key in NAMED:
+            return {name: self._place(part, chain, depth) for name, part in value.items()}
+        return value
+
+    def _resolved(self, node: Node, chain: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
+        """What a node stands for. What stands beside a `$ref` wins over its target."""
         beside: Node = {}
         while isinstance(ref := node.get("$ref"), str):
             beside = {**{key: value for key, value in node.items() if key != "$ref"}, **beside}
             if self._is_cut(ref, chain):
-                return {"description": CUT, **self._copy(beside, chain)}
+                return {"description": CUT, **beside}, chain
             chain = (*chain, ref)
-            found = target(ref, self._root)
-            node = _modern(cast(Node, found)) if isinstance(found, dict) else self._copy(found, chain)
-        return self._copy(merged(node, beside), chain)
+            found = self._target(ref)
+            node = modern(cast(Node, found)) if isinstance(found, dict) else self._place(found, chain, 0)
+        return (modern(merged(node, beside)) if beside else node), chain
+
+    def _target(self, ref: str) -> Any:
+        if ref not in self._found:
+            self._found[ref] = (
+                target(ref, self._root) if ref[:2] in ("#", "#/") else named_target(ref, self._root)
+            )
+        return self._found[ref]
 
     def _is_cut(self, ref: str, chain: tuple[str, ...]) -> bool:
         self._inlined += 1
@@ -117,29 +190,11 @@ class _Inliner:
         )
 
 
-def _modern(node: Node) -> Node:
-    """`node` in the words of draft 2020-12, which endpoints hold schemas against; no broken ones."""
-    out = {key: value for key, value in node.items() if key not in _OUTDATED}
-    if isinstance(node.get("items"), list):
-        out["prefixItems"] = out.pop("items")
-        if "additionalItems" in node:
-            out["items"] = node["additionalItems"]
-    for bound, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if isinstance(node.get(bound), bool):
-            del out[bound]
-            if node[bound] and inclusive in out:
-                out[bound] = out.pop(inclusive)
-    for key, shape in _SHAPES.items():
-        if key in out and (not isinstance(out[key], shape) or (key in _MANY and not out[key])):
-            del out[key]
-    if "array" in types_of(node) and not out.keys() & {"items", "prefixItems", "$ref"}:
-        out["items"] = {}  # an array must say what it holds
-    return out
-
-
-def types_of(node: Node) -> list[str]:
-    types = node.get("type", [])
-    return [types] if isinstance(types, str) else cast("list[str]", types) if isinstance(types, list) else []
+def _room(schema: Node) -> int:
+    try:
+        return min(max(MIN_SIZE, 3 * len(json.dumps(schema))), MAX_SIZE)
+    except (TypeError, ValueError, RecursionError):  # it holds what is no JSON, or is very deep
+        return MAX_SIZE
 
 
 def merged(below: Node, above: Node) -> Node:
@@ -167,32 +222,17 @@ def _rooted(schema: Node) -> Node:
 
 def _either(forms: list[Node]) -> Node:
     """One object that leaves room for each of `forms`: all members, and the duties they share."""
-    members: dict[str, list[Node]] = {}
+    members: dict[str, dict[str, Node]] = {}
     for form in forms:
         for name, schema in form["properties"].items():
-            known = members.setdefault(name, [])
-            if schema not in known:
-                known.append(schema)
-    duties = [
-        name for name in forms[0].get("required", ()) if all(name in f.get("required", ()) for f in forms)
-    ]
-    properties = {name: known[0] if len(known) == 1 else {"anyOf": known} for name, known in members.items()}
+            members.setdefault(name, {}).setdefault(json.dumps(schema, sort_keys=True), schema)
+    shared = set[str].intersection(*(set(form.get("required", ())) for form in forms))
+    duties = [name for name in forms[0].get("required", ()) if name in shared]
+    properties = {
+        name: {"anyOf": list(known.values())} if len(known) > 1 else next(iter(known.values()))
+        for name, known in members.items()
+    }
     return {"properties": properties, **({"required": duties} if duties else {})}
-
-
-_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (str, "string"),
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    ((list, tuple), "array"),
-    (type(None), "null"),
-)
-
-
-def json_type(value: Any) -> str:
-    """The JSON Schema type of `value`; `number` only for a float."""
-    return next((name for cls, name in _TYPES if isinstance(value, cls)), "object")
 
 
 def target(ref: str, root: Any) -> Any:
@@ -209,3 +249,33 @@ def target(ref: str, root: Any) -> Any:
         else:
             return None
     return root
+
+
+def named_target(ref: str, root: Mapping[str, Any]) -> Any:
+    """What an `$id` or `$anchor` in `root` makes of a `$ref` that is no pointer; None for a remote one."""
+    base, _, fragment = ref.partition("#")
+    home: Any = root
+    if base:
+        home = next((n for n in _every(root) if base in (n.get("$id"), n.get("id"))), None)
+    if not isinstance(home, dict) or not fragment or fragment[0] == "/":
+        return target(f"#{fragment}", home)
+    anchors = (fragment, f"#{fragment}")
+    return next((n for n in _every(cast(Node, home)) if _anchor(n) in anchors), None)
+
+
+def _anchor(node: Node) -> Any:
+    return node.get("$anchor", node.get("$id", node.get("id")))
+
+
+def _every(root: Mapping[str, Any]) -> Iterator[Node]:
+    """Every mapping in `root`, breadth first; some of them are data and no schemas."""
+    waiting: deque[Any] = deque([root])
+    for _ in range(MAX_SIZE):
+        if not waiting:
+            return
+        value = waiting.popleft()
+        if isinstance(value, dict):
+            yield cast(Node, value)
+            waiting.extend(cast(Node, value).values())
+        elif isinstance(value, list):
+            waiting.extend(cast("list[Any]", value))

@@ -23,6 +23,7 @@ from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
+from toolnexus.tools.builtin.paths import READ_ROOTS
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
 
@@ -48,8 +49,9 @@ class Agent:
     tools: Sequence[str | ToolSpec] | Mapping[str, Any] | None = None
     """A list of names and globs over the client's toolkit and of tools of its own (`[]`: none at
     all), a mapping of filters `{"mcp", "skills", "builtins", "native"}`, or None: everything."""
-    agents: Sequence[str | Runnable] | None = None
-    """Whom it may delegate to: names in the registry or Runnables. None: all registered."""
+    agents: bool | Sequence[str | Runnable] | Mapping[str, bool] | None = None
+    """Whom it may delegate to: a list of names and globs of registered agents and of Runnables,
+    `{name: bool}` over the registered ones, True or None: all of them, False: nobody."""
     max_turns: int | None = None
     """None: the caller's."""
     budget: Budget | None = None
@@ -63,7 +65,7 @@ class Agent:
     workdir: str | Path | None = None
     """The root of its file tools. None: the caller's."""
     scope: Scope = field(init=False, repr=False, compare=False)
-    """The parsed `tools`."""
+    """The parsed `tools` and `agents`."""
     settings: RunSettings = field(init=False, repr=False, compare=False)
     """What the frame around its runs needs."""
 
@@ -83,12 +85,12 @@ class Agent:
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 64:
             raise ConfigError(f"{where}: a name is 1 to 64 characters of text")
         expect(f"{where}: description", self.description, str, "give text")
-        if self.agents is not None:
-            named = items(f"{where}: agents", self.agents, "give a list of names or agents")
+        if self.agents is not None and not isinstance(self.agents, (bool, Mapping)):
+            named = items(f"{where}: agents", self.agents, "give a list of names or agents, or {name: bool}")
             object.__setattr__(self, "agents", named)
         if self.budget is not None and self.budget.concurrency != Budget().concurrency:
             raise ConfigError(f"{where}: concurrency is set on the client's budget, for the whole tree")
-        scope = Scope.of(self.tools, f"{where}: tools")
+        scope = Scope.of(self.tools, self.agents, where)
         object.__setattr__(self, "scope", scope)
         object.__setattr__(self, "settings", settings)
 
@@ -103,9 +105,10 @@ class Agent:
         await environment.welcome(self)
         frame = ctx.frame
         model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
-        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None})
         if self.scope.denies_anything:
             frame.denied = (*frame.denied, self.scope)
+        roots = environment.view(self, ctx).roots
+        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None, READ_ROOTS: roots})
         frame.transcript += as_messages(input)
         while True:
             frame.check_cancelled()

@@ -14,6 +14,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, Denial, RunContext, Runnable
 from toolnexus.tools.gather import Sources
+from toolnexus.tools.skills import SkillSet, SkillSource
 from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
 
@@ -42,8 +43,6 @@ class Definition(Protocol):
     def system_prompt(self) -> str: ...
     @property
     def model(self) -> str | Model | None: ...
-    @property
-    def agents(self) -> Sequence[str | Runnable] | None: ...
     @property
     def scope(self) -> Scope: ...
 
@@ -100,43 +99,40 @@ class Environment:
         if known is None:
             if len(self._views) >= MOST_VIEWS:
                 self._views.clear()
-            known = self._views[key] = (agent, denied, self._build(agent, denied, deepest))
+            known = self._views[key] = (agent, denied, self.offer(agent, denied, deepest=deepest))
         return known[2]
 
-    def targets(self, agent: Definition) -> dict[str, Runnable]:
-        """Whom `agent` may delegate to, by name, sorted."""
-        if agent.agents is None:
-            return dict(sorted(self.registry.items()))
-        chosen = [self.registry[a] if isinstance(a, str) else a for a in agent.agents]
-        return {t.name: t for t in sorted(chosen, key=lambda t: t.name)}
+    def own(self, scope: Scope) -> list[Tool]:
+        """What an agent brings itself, the first of a name."""
+        tools = [entry for entry in scope.own if isinstance(entry, Tool)]
+        sources = [entry for entry in scope.own if not isinstance(entry, Tool)]
+        return assemble([("tools", tools), *((s.name, safely_named(s)) for s in sources)])
 
-    def task(self, agent: Definition) -> Tool | None:
+    def targets(self, agent: Definition, denied: Sequence[Denial] = ()) -> dict[str, Runnable]:
+        """Whom `agent` may delegate to, by name, sorted; `denied` is what holds for it already."""
+        chosen = agent.scope.targets
+        found = [target for name, target in self.registry.items() if chosen.names.admits(name)]
+        return {
+            target.name: target
+            for target in sorted([*found, *chosen.own], key=lambda t: t.name)
+            if not any(d.denies_agent(target.name) for d in (agent.scope, *denied))
+        }
+
+    def task(self, agent: Definition, denied: Sequence[Denial] = ()) -> Tool | None:
         """The `task` tool of `agent`, or None when it has nobody to delegate to or may not."""
-        targets = self.targets(agent)
-        if not targets or not agent.scope.offers_task(with_agents=bool(agent.agents)):
+        may = agent.scope.offers_task and not self.sources.denies_task
+        targets = self.targets(agent, denied) if may else {}
+        if not targets:
             return None
-        catalog = [self._line(target) for target in targets.values()]
+        catalog = [self._line(target, (agent.scope, *denied)) for target in targets.values()]
         return task_tool(targets, catalog, self.allowed_models)
 
-    def _build(self, agent: Definition, denied: tuple[Denial, ...], deepest: bool) -> View:
-        scope = agent.scope
-        own, skills = self._own(scope), self.sources.skills
-        taken = {t.name for t in own}
-        tools: list[Tool] = []
-        system = agent.system_prompt
-        for tool in self._toolkit:
-            if tool.name in taken or not scope.admits(tool) or any(d.denies(tool) for d in denied):
-                continue
-            if tool.source == "skill" and skills is not None:
-                mine = skills.view(
-                    lambda name: scope.admits_skill(name) and not any(d.denies_skill(name) for d in denied)
-                )
-                tools += mine.tools
-                system = f"{system}\n\n{mine.catalog()}".strip()
-            else:
-                tools.append(tool)
-        tools += own
-        task = self.task(agent)
+    def offer(self, agent: Definition, denied: Sequence[Denial], *, deepest: bool) -> View:
+        """What `agent` would be offered with these denials above it; `deepest`: nobody may be below it."""
+        tools, skills = self._offered(agent.scope, denied)
+        texts = (agent.system_prompt, *(s.catalog() for s in skills))
+        system = "\n\n".join([text for text in texts if text])
+        task = self.task(agent, denied)
         unoffered: dict[str, Tool] = {}
         if task is None or task.name in {t.name for t in tools} or any(d.denies(task) for d in denied):
             pass  # nobody to delegate to, a tool of the host has the name, or it is denied
@@ -144,22 +140,49 @@ class Environment:
             unoffered[task.name] = task
         else:
             tools.append(task)
-        return View(tools=tuple(tools), system=system, unoffered=unoffered)
+        roots = tuple([root for s in skills for root in s.roots])
+        return View(tools=tuple(tools), system=system, roots=roots, unoffered=unoffered)
 
-    def _own(self, scope: Scope) -> list[Tool]:
-        tools = [entry for entry in scope.own if isinstance(entry, Tool)]
-        sources = [entry for entry in scope.own if not isinstance(entry, Tool)]
-        return assemble([("tools", tools), *((s.name, safely_named(s)) for s in sources)])
+    def _offered(self, scope: Scope, denied: Sequence[Denial]) -> tuple[list[Tool], list[SkillSet]]:
+        """The tools of a scope but `task`, and the skills that it may load.
 
-    def _line(self, target: Runnable) -> str:
+        What is denied stays away also when the agent brings it itself.
+        """
+        own = self.own(scope)
+        taken = {t.name for t in own}
+        admitted = [t for t in self._toolkit if t.name not in taken and scope.admits(t)]
+        tools: list[Tool] = []
+        loadable: list[SkillSet] = []
+        for tool in [*admitted, *own]:
+            if any(d.denies(tool) for d in (scope, *denied)):
+                continue
+            skills = self._skills(tool, scope)
+            if skills is None:
+                tools.append(tool)
+                continue
+            mine = skills.view(
+                lambda name: scope.admits_skill(name) and not any(d.denies_skill(name) for d in denied)
+            )
+            tools += mine.tools
+            loadable.append(mine)
+        return tools, loadable
+
+    def _skills(self, tool: Tool, scope: Scope) -> SkillSource | None:
+        """The source that `tool` loads skills from, if it is such a tool."""
+        if tool.source != "skill":
+            return None
+        sources = [s for s in (self.sources.skills, *scope.own) if isinstance(s, SkillSource)]
+        return next((s for s in sources if any(tool is t for t in s.tools)), None)
+
+    def _line(self, target: Runnable, denied: Sequence[Denial]) -> str:
         about = f": {target.description}" if target.description else ""
-        return f"- {target.name}{about} (tools: {self._tool_words(target)})"
+        return f"- {target.name}{about} (tools: {self._tool_words(target, denied)})"
 
-    def _tool_words(self, target: Runnable) -> str:
+    def _tool_words(self, target: Runnable, denied: Sequence[Denial]) -> str:
         scope = getattr(target, "scope", None)
         if not isinstance(scope, Scope):
             return "its own"
-        names = [t.name for t in self._toolkit if scope.admits(t)] + [t.name for t in self._own(scope)]
+        names = [tool.name for tool in self._offered(scope, denied)[0]]
         if not names:
             return "none"
         return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.names import did_you_mean, sanitize
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.environment import Environment
+from toolnexus.engine.scope import Known
 from toolnexus.errors import ConfigError, NameConflict
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
 from toolnexus.runtime.redact import Redactor
+from toolnexus.tools.skills import SkillSource
+from toolnexus.tools.skills.load import NOT_LOADED
 from toolnexus.tools.source import ToolSource
 
 
@@ -40,11 +43,12 @@ class Roster:
         self._redact = redact
         self._door = asyncio.Lock()
         self._agents = [main, *reachable(environment.registry.values(), environment.registry)]
-        for source in self._brought(self._agents):
+        brought = self._brought(self._agents)
+        for source in brought:
             environment.sources.adopt(source)
         environment.welcome = self.welcome
         environment.refresh()
-        if environment.sources.fixed:
+        if environment.sources.fixed and not brought:
             self._check(self._agents, None)
 
     @property
@@ -92,13 +96,29 @@ class Roster:
 
     def _check(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
         environment = self._environment
-        tools, incomplete = list(environment.toolkit), not environment.sources.complete
+        known = self._known(agents, skills)
         for agent in agents:
-            agent.scope.check(tools, skills, f"agent {agent.name!r}: tools", incomplete=incomplete)
+            agent.scope.check(known, f"agent {agent.name!r}: tools")
             if agent.model is not None:
                 environment.models.resolve(agent.model)
         for secret in (*environment.models.secrets, *environment.sources.secrets):
             self._redact.add(secret)
+
+    def _known(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> Known:
+        environment, sources = self._environment, self._environment.sources
+        scopes = [a.scope for a in {id(a): a for a in (*self._agents, *agents)}.values()]
+        brought = [entry for scope in scopes for entry in scope.own]
+        absent = [s.name for s in sources.servers if s.status["status"] != "connected"]
+        report = sources.skills.report if sources.skills is not None else ()
+        return Known(
+            tools=list(environment.toolkit),
+            skills=skills,
+            brought=[tool for scope in scopes for tool in environment.own(scope)],
+            brought_skills=[n for s in brought if isinstance(s, SkillSource) for n in s.skill_set.names],
+            servers=[s.name for s in sources.servers],
+            awaited=["*"] if sources.lost else [f"{sanitize(name)}_*" for name in absent],
+            skills_lost=any(issue["reason"] in NOT_LOADED for issue in report),
+        )
 
 
 def _read_schemas(tools: Iterable[object]) -> None:
@@ -124,22 +144,13 @@ def reachable(roots: Iterable[Runnable], known: Mapping[str, Runnable]) -> list[
             continue
         seen[agent.name] = agent
         if isinstance(agent, Agent):
-            todo += _below(agent, agent.agents or (), known)
+            todo += _below(agent, known)
     return [a for a in seen.values() if isinstance(a, Agent)]
 
 
-def _below(agent: Agent, named: Sequence[str | Runnable], known: Mapping[str, Runnable]) -> list[Runnable]:
-    out: list[Runnable] = []
-    for target in named:
-        if isinstance(target, str):
-            if target not in known:
-                raise ConfigError(
-                    f"agent {agent.name!r}: agents names {target!r}, which is not registered; "
-                    f"registered: {sorted(known)}{did_you_mean(target, known)}"
-                )
-            out.append(known[target])
-        elif isinstance(target, Runnable):
-            out.append(target)
-        else:
-            raise ConfigError(f"agent {agent.name!r}: agents holds {target!r}; give names or agents")
-    return out
+def _below(agent: Agent, known: Mapping[str, Runnable]) -> list[Runnable]:
+    targets = agent.scope.targets
+    if not targets.given:
+        return []
+    targets.names.check(known, f"agent {agent.name!r}: agents", there="registered")
+    return [*(target for name, target in known.items() if targets.names.admits(name)), *targets.own]

@@ -1,15 +1,17 @@
-"""What an agent may use of its client's toolkit, and what it brings itself."""
+"""What an agent may use of its client's toolkit, what it brings itself, and whom it may call."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from toolnexus.core.names import MAX_NAME, did_you_mean
+from toolnexus.core.names import MAX_NAME, did_you_mean, sanitize
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
+from toolnexus.runtime.context import Runnable
+from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.source import ToolSource
 from toolnexus.tools.toolkit import check_unique
@@ -23,8 +25,50 @@ _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What there is to be named by a filter."""
+
+    tools: Sequence[Tool]
+    skills: Sequence[str] | None = None
+    """None: which skills there are is not known yet."""
+    brought: Sequence[Tool] = ()
+    """What agents have of their own: it can be denied, and listed by nobody else."""
+    brought_skills: Sequence[str] = ()
+    servers: Sequence[str] = ()
+    """Every configured MCP server, also one that is not there."""
+    awaited: Sequence[str] = ()
+    """Patterns of names that may yet come: those of servers that are not there."""
+    skills_lost: bool = False
+    """Whether some skill could not be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """A parsed `agents=`: names and globs of registered agents, and Runnables of its own."""
+
+    names: NameFilter = field(default=NameFilter())
+    own: tuple[Runnable, ...] = ()
+    given: bool = False
+    """Whether it says whom; otherwise everybody who is registered is meant."""
+
+    @classmethod
+    def of(cls, spec: Any, where: str) -> Targets:
+        """The targets that `spec` writes down. Raises `ConfigError` that names the wrong entry."""
+        if isinstance(spec, str) or not isinstance(spec, Sequence):
+            names = NameFilter.of(spec, where)
+            return cls(names, given=spec is True or names != NameFilter())
+        entries = tuple(cast("Sequence[Any]", spec))
+        for entry in entries:
+            if isinstance(entry, type) or not isinstance(entry, (str, Runnable)):
+                raise ConfigError(f"{where} holds {entry!r}; give names, globs or agents")
+        allow = tuple(e for e in entries if isinstance(e, str))
+        own = tuple(e for e in entries if not isinstance(e, str))
+        return cls(NameFilter(allow=allow), own, bool(entries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """A parsed `tools=` of an agent.
+    """A parsed `tools=` and `agents=` of an agent.
 
     `names` is the list form: final names and globs over all sources, and nothing else. Otherwise
     `by_kind` is the mapping form: a filter per kind of source, the kinds not named stay whole.
@@ -33,29 +77,34 @@ class Scope:
     names: NameFilter | None = None
     by_kind: Mapping[str, NameFilter]
     own: tuple[Tool | ToolSource, ...] = ()
+    targets: Targets = field(default=Targets())
 
     @classmethod
-    def of(cls, spec: Any, where: str) -> Scope:
-        """The scope that `spec` writes down: None (all), a list, or a mapping of filters.
+    def of(cls, tools: Any, agents: Any, where: str) -> Scope:
+        """The scope that an agent's options write down.
 
+        `tools`: None (all), a list, or a mapping of filters; `agents`: None (all), a list or a filter.
         Raises `ConfigError` that names `where` and the wrong entry.
         """
-        if spec is None:
-            return cls(by_kind={})
-        if isinstance(spec, Mapping):
-            filters = cast("Mapping[str, Any]", spec)
+        targets = Targets.of(agents, f"{where}: agents")
+        where = f"{where}: tools"
+        if tools is None:
+            return cls(by_kind={}, targets=targets)
+        if isinstance(tools, Mapping):
+            filters = cast("Mapping[str, Any]", tools)
             for key in filters:
                 if key not in _KEYS:
-                    near = did_you_mean(key, _KEYS)
+                    near = did_you_mean(str(key), _KEYS)
                     raise ConfigError(f"{where}: {key!r} is no kind of tools; allowed: {list(_KEYS)}{near}")
-            return cls(by_kind={k: NameFilter.of(v, f"{where}: {k}") for k, v in filters.items()})
-        if isinstance(spec, str) or not isinstance(spec, Sequence):
-            raise ConfigError(f"{where}: {spec!r}; give a list of names and tools, or a mapping of filters")
-        entries = tuple(cast("Sequence[Any]", spec))
+            by_kind = {k: NameFilter.of(v, f"{where}: {k}") for k, v in filters.items()}
+            return cls(by_kind=by_kind, targets=targets)
+        if isinstance(tools, str) or not isinstance(tools, Sequence):
+            raise ConfigError(f"{where}: {tools!r}; give a list of names and tools, or a mapping of filters")
+        entries = tuple(cast("Sequence[Any]", tools))
         names = tuple(e for e in entries if isinstance(e, str))
         own = tuple(as_tool(e, where) for e in entries if not isinstance(e, str))
         check_unique([e for e in own if isinstance(e, Tool)], where)
-        return cls(names=NameFilter(allow=names), by_kind={}, own=own)
+        return cls(names=NameFilter(allow=names), by_kind={}, own=own, targets=targets)
 
     def admits(self, tool: Tool) -> bool:
         """Whether the agent sees this tool of its client."""
@@ -65,55 +114,66 @@ class Scope:
         return kind is None or kind.admits(*_aliases(tool))
 
     def denies(self, tool: Tool) -> bool:
-        """Whether the tool is denied by name, for this agent and everything below it."""
+        """Whether the tool is denied, for this agent and everything below it.
+
+        All builtins denied at once leave `task`: that one follows from `agents`.
+        """
         kind = self._filter(tool)
-        return kind is not None and kind.denies(*_aliases(tool))
+        if kind is None:
+            return False
+        if kind.off:
+            return (tool.source, tool.name) != ("builtin", "task")
+        return bool(kind.deny) and kind.denies(*_aliases(tool), _wish(tool))
 
     @property
     def denies_anything(self) -> bool:
-        """Whether anything is denied by name."""
-        return any(names.deny for names in self.by_kind.values())
+        """Whether anything is denied."""
+        return any(names.off or names.deny for names in (*self.by_kind.values(), self.targets.names))
 
     def denies_skill(self, name: str) -> bool:
-        """Whether the skill is denied by name, for this agent and everything below it."""
+        """Whether the skill is denied, for this agent and everything below it."""
         kind = self.by_kind.get("skills")
-        return kind is not None and kind.denies(name)
+        return kind is not None and (kind.off or kind.denies(name))
+
+    def denies_agent(self, name: str) -> bool:
+        """Whether nobody from this agent on may delegate to the agent of that name."""
+        return self.targets.names.off or self.targets.names.denies(name)
 
     def admits_skill(self, name: str) -> bool:
         """Whether the agent may load this skill."""
         kind = self.by_kind.get("skills")
         return kind is None or kind.admits(name)
 
-    def offers_task(self, *, with_agents: bool) -> bool:
-        """Whether `task` is there; `with_agents`: the agent says whom it may delegate to."""
+    @property
+    def offers_task(self) -> bool:
+        """Whether `task` is there, given somebody to delegate to."""
         builtins = self.by_kind.get("builtins")
         if builtins is not None and builtins.denies("task"):
             return False
-        if with_agents:
+        if self.targets.given:
             return True
         if self.names is not None:
             return self.names.admits("task")
         return builtins is None or builtins.admits("task")
 
-    def check(
-        self, tools: Sequence[Tool], skills: Sequence[str] | None, where: str, *, incomplete: bool
-    ) -> None:
-        """Hold every name against what exists. Raises `ConfigError` for one that does not.
-
-        `skills` None: which there are is not known yet. `incomplete`: some source is missing.
-        """
+    def check(self, known: Known, where: str) -> None:
+        """Hold every name of a tool against what exists. Raises `ConfigError` for one that does not."""
+        skills = known.skills
         if self.names is not None:
-            known = {"task", *(t.name for t in tools), *(("skill",) if skills is None else ())}
-            self.names.check(known, where, incomplete=incomplete)
-        for key, names in self.by_kind.items():
+            names = {"task", *(t.name for t in known.tools), *(("skill",) if skills is None else ())}
+            self.names.check(names, where, incomplete=known.awaited)
+        for key, filter in self.by_kind.items():
             if key == "skills":
                 if skills is not None:
-                    names.check(skills, f"{where}: skills")
+                    names = {*skills, *known.brought_skills}
+                    filter.check(names, f"{where}: skills", incomplete=known.skills_lost)
                 continue
-            known = {a for t in tools if _kind(t) == key for a in _aliases(t)}
+            names = {a for t in (*known.tools, *known.brought) if _kind(t) == key for a in _aliases(t)}
             if key == "builtins":
-                known.add("task")
-            names.check(known, f"{where}: {key}", incomplete=incomplete and key != "builtins")
+                names.update({"task", *(name for name in filter.deny if name in BUILTINS)})
+            if key == "mcp":
+                names.update(known.servers)
+            filter.check(names, f"{where}: {key}", incomplete=known.awaited if key == "mcp" else ())
 
     def _filter(self, tool: Tool) -> NameFilter | None:
         # the skill tool itself stays: which skills it loads is another question
@@ -145,3 +205,9 @@ def _kind(tool: Tool) -> str:
 def _aliases(tool: Tool) -> tuple[str, ...]:
     """What a filter may call it: MCP tools also go by their server."""
     return (tool.name, tool.origin) if tool.source == "mcp" and tool.origin else (tool.name,)
+
+
+def _wish(tool: Tool) -> str:
+    """Its name before a tool that came later took it away: a denial must hold for the new one, too."""
+    own = sanitize(tool.original_name)
+    return f"{sanitize(tool.origin)}_{own}" if tool.source == "mcp" and tool.origin else own

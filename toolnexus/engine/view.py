@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from toolnexus.core.tools import Tool
 from toolnexus.tools.toolkit import unknown_tool
@@ -15,6 +16,8 @@ class View:
 
     tools: tuple[Tool, ...]
     system: str = ""
+    roots: tuple[Path, ...] = ()
+    """The folders of the skills that it may load: their files may be read."""
     unoffered: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """Tools that are not offered but answer when called (`task` at the depth limit refuses)."""
     _by_name: Mapping[str, Tool] = field(init=False, repr=False)

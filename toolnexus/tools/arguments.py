@@ -15,11 +15,15 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.schema import original_keys
+from toolnexus.core.schema_words import json_type
 from toolnexus.core.strict_json import decode
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ToolError
-from toolnexus.tools.coerce import coerce, json_type, of_member
-from toolnexus.tools.quick import quick_check
+from toolnexus.tools.coerce import coerce
+from toolnexus.tools.forms import of_member
+from toolnexus.tools.quick import Check, quick_check
+from toolnexus.tools.validator import TooManySteps, Validator, checkable
 
 logger = logging.getLogger("toolnexus.tools")
 
@@ -63,9 +67,9 @@ def shown(value: Any) -> str:
 def check_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """`arguments`, coerced, once they are valid against the schema of `tool`.
 
-    Raises `ToolError` that names each wrong field. A schema that is itself broken checks nothing,
-    with one warning; a remote `$ref` is never fetched. Patterns of MCP servers are not matched: one
-    can hold the event loop for hours, and the server checks its arguments itself.
+    Raises `ToolError` that names each wrong field. What is broken in a schema checks nothing, with one
+    warning, and a `$ref` that leads nowhere allows anything; a remote one is never fetched. Patterns of
+    servers are not matched: the server checks its arguments itself.
     """
     check = _checks.get(tool)
     if check is None or check.schema is not tool.input_schema:
@@ -79,62 +83,57 @@ class _Check:
     def __init__(self, tool: Tool) -> None:
         self.schema = tool.input_schema
         self._name = tool.name
-        self._node = without_patterns(self.schema) if tool.source == "mcp" else dict(self.schema)
+        self._keys = original_keys(tool)
+        self._node: dict[str, Any] = {}
+        self._warned = False
+        self._quick: Check | None = None
+        self._validator: Validator | None = None
+        try:
+            self._node, flaws = checkable(self.schema, foreign=tool.source in _FOREIGN)
+            self._quick = quick_check(self._node)
+            if flaws:
+                self._warn(f"is broken: {', '.join(map(shown, flaws))}")
+        except RecursionError:
+            self._warn("is nested too deeply, its arguments go unchecked")
         self._idle = _says_nothing(self._node)
         self._asks = not self._node.keys() <= _SILENT or bool(self._node.get("required"))
         """Whether even no arguments at all may be wrong."""
-        self._quick = None if self._idle else quick_check(self._node)
-        self._validator: Any = None
 
     def __call__(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self._keys:
+            arguments = {self._keys.get(key, key): value for key, value in arguments.items()}
         if self._idle or not (arguments or self._asks):
             return arguments
         if self._quick is not None and self._quick(arguments):
             return arguments
         try:
             if self._validator is None:
-                self._validator = _validator(self._node)
-            coerced = coerce(arguments, self._node)
-            problems = _problems(self._validator, coerced)
+                self._validator = Validator(self._node, self._lost)
+            coerced = coerce(arguments, self._node, self._validator.forms)
+            problems = self._validator.read(coerced, _problems)
         except Exception as error:  # a foreign schema may hold anything
-            self._idle = not isinstance(error, RecursionError)  # that one may lie in the arguments
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            logger.warning(
-                "the input schema of tool %r is broken, its arguments go unchecked: %s", self._name, reason
-            )
+            # the last two may lie in the arguments
+            self._idle = not isinstance(error, (RecursionError, TooManySteps))
+            self._warn(f"cannot be used, its arguments go unchecked: {_reason(error)}")
             return arguments
         if problems:
             raise ToolError(refusal(self._name, problems))
         return coerced
 
+    def _lost(self, error: Exception) -> None:
+        self._warn(f"refers to what is not there: {_reason(error)}")
 
-_NAMED = {"properties", "$defs", "definitions", "dependentSchemas"}
-_DATA = {"enum", "const", "default", "examples"}
-
-
-def without_patterns(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`schema` without `pattern` and `patternProperties`, and without what means `all others` then."""
-    left_out = {"pattern", "patternProperties"}
-    if "patternProperties" in schema:
-        left_out |= {"additionalProperties", "unevaluatedProperties"}
-    return {
-        key: value if key in _DATA else _without_patterns(value, named=key in _NAMED)
-        for key, value in schema.items()
-        if key not in left_out
-    }
+    def _warn(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warning("the input schema of tool %r %s", self._name, what)
 
 
-def _without_patterns(value: Any, *, named: bool = False) -> Any:
-    if isinstance(value, list):
-        return [_without_patterns(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, Mapping):
-        return value
-    mapping = cast("Mapping[str, Any]", value)
-    if named:
-        return {name: _without_patterns(item) for name, item in mapping.items()}
-    return without_patterns(mapping)
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
+_FOREIGN = ("mcp", "http", "a2a")
 _checks: WeakKeyDictionary[Tool, _Check] = WeakKeyDictionary()
 
 _SILENT = {"$schema", "$id", "title", "description", "type", "properties", "required", "additionalProperties"}
@@ -151,19 +150,9 @@ def _says_nothing(schema: dict[str, Any]) -> bool:
     )
 
 
-def _validator(schema: dict[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
-    from jsonschema_specifications import REGISTRY
-
-    cls: Any = validator_for(schema, default=Draft202012Validator)
-    cls.check_schema(schema)
-    return cls(schema, registry=REGISTRY)  # without a registry it would fetch remote references
-
-
 def explain(schema: Mapping[str, Any], arguments: dict[str, Any]) -> list[str]:
     """What is wrong with `arguments`, one line for each wrong field; empty when they are valid."""
-    return _problems(_validator(dict(schema)), arguments)
+    return Validator(checkable(schema, foreign=False)[0]).read(arguments, _problems)
 
 
 def refusal(name: str, problems: list[str]) -> str:
@@ -172,8 +161,8 @@ def refusal(name: str, problems: list[str]) -> str:
     return "\n- ".join([f"{name!r} was not run, its arguments are wrong:", *listed])
 
 
-def _problems(validator: Any, arguments: Any) -> list[str]:
-    lines = (line for error in validator.iter_errors(arguments) for line in _lines(error))
+def _problems(errors: Iterator[Any]) -> list[str]:
+    lines = (line for error in errors for line in _lines(error))
     return list(dict.fromkeys(islice(lines, MAX_PROBLEMS * 4)))
 
 

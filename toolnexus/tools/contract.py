@@ -17,9 +17,11 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
+from toolnexus.core.schema import shown_keys
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.arguments import explain, path_text, refusal, shown
 from toolnexus.tools.coerce import coerce
+from toolnexus.tools.forms import Forms
 from toolnexus.tools.quick import quick_check
 from toolnexus.tools.signature import EMPTY, Signature, is_context
 from toolnexus.tools.typed_dicts import readable
@@ -47,6 +49,8 @@ class Contract:
         self._validator = model.__pydantic_validator__
         self._filled = _filled_by_pydantic(signature, asked, model)
         self.schema = _schema(signature, asked, model)
+        self._keys = shown_keys(self.schema["properties"])
+        self._forms = Forms(self.schema)
         self._is_plain = all(map(_is_plain, asked.values()))
         self._needs_nothing = not self._filled and "required" not in self.schema
         as_they_are = not self._filled and all(hint in _AS_THEY_ARE for hint in asked.values())
@@ -59,11 +63,13 @@ class Contract:
         """
         if not arguments and self._needs_nothing:
             return {}
+        if self._keys:
+            arguments = {self._keys.get(key, key): value for key, value in arguments.items()}
         if self._quick is not None and self._quick(arguments):
             return arguments
         values = self._as_sent(arguments) if self._is_plain else None
         if values is None:
-            arguments = coerce(arguments, self.schema)
+            arguments = coerce(arguments, self.schema, self._forms)
             try:
                 values = self._typed(arguments)
             except ToolError:
@@ -100,7 +106,9 @@ class Contract:
     def _problems(self, error: Exception, arguments: dict[str, Any]) -> list[str]:
         if not isinstance(error, ValidationError):
             return [f"{type(error).__name__}: {error}"]
-        return _violations(self.schema, arguments) or _messages(error, arguments)
+        lines = _violations(self.schema, arguments)
+        told = tuple(line.partition(":")[0] for line in lines)
+        return lines + [text for field, text in _messages(error, arguments) if not _is_told(field, told)]
 
 
 def _violations(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
@@ -111,12 +119,18 @@ def _violations(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
         return []
 
 
-def _messages(error: ValidationError, arguments: dict[str, Any]) -> list[str]:
-    found: dict[str, list[str]] = {}
+def _messages(error: ValidationError, arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each argument that is refused, with why."""
+    found: dict[tuple[str, str], list[str]] = {}
     for one in error.errors(include_url=False, include_context=False):
-        where = f"{path_text(_real_path(one['loc'], arguments))}: {shown(one['input'])} is refused"
-        found.setdefault(where, []).append(one["msg"])
-    return [f"{where}: {' / '.join(texts)}" for where, texts in found.items()]
+        path = list(_real_path(one["loc"], arguments))
+        where = f"{path_text(path)}: {shown(one['input'])} is refused"
+        found.setdefault((path_text(path[:1]), where), []).append(one["msg"])
+    return [(field, f"{where}: {' / '.join(texts)}") for (field, where), texts in found.items()]
+
+
+def _is_told(field: str, told: tuple[str, ...]) -> bool:
+    return any(place == field or place.startswith((f"{field}.", f"{field}[")) for place in told)
 
 
 def _real_path(loc: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
@@ -167,9 +181,11 @@ def _json_default(value: Any) -> dict[str, Any]:
     if isinstance(value, (set, frozenset)):
         return {}
     try:
-        return {"default": to_jsonable_python(value)}
+        default = to_jsonable_python(value)
+        json.dumps(default, allow_nan=False)
     except ValueError:
         return {}
+    return {"default": default}
 
 
 def _filled_by_pydantic(signature: Signature, asked: dict[str, Any], model: Any) -> set[str]:

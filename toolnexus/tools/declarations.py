@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from toolnexus.core.schema import UNIONS, Node, declared, json_type, merged, types_of
+from toolnexus.core.schema import anthropic_declaration, declared, merged, openai_declaration
+from toolnexus.core.schema_words import UNIONS, Node, json_type, types_of
 from toolnexus.core.tools import Tool
 from toolnexus.tools.arguments import shown
 
 
 def to_openai(tools: Iterable[Tool]) -> list[Node]:
     """The declarations of `tools` for an OpenAI-style endpoint (chat completions)."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": t.name, "description": t.description, "parameters": declared(t)},
-        }
-        for t in tools
-    ]
+    return [openai_declaration(tool) for tool in tools]
 
 
 def to_anthropic(tools: Iterable[Tool]) -> list[Node]:
     """The declarations of `tools` for an Anthropic-style endpoint."""
-    return [{"name": t.name, "description": t.description, "input_schema": declared(t)} for t in tools]
+    return [anthropic_declaration(tool) for tool in tools]
 
 
 def to_gemini(tools: Iterable[Tool]) -> list[Node]:
@@ -65,8 +60,7 @@ def _forms(schema: Node) -> Iterator[Node]:
     """The forms that `schema` leaves open, each with one type and no union."""
     union = next((word for word in UNIONS if word in schema), None)
     if union is None:
-        types = [name for name in types_of(schema) if name in (*_ANYTHING, "integer", "array", "null")]
-        yield from ({**schema, "type": name} for name in types or _implied(schema))
+        yield from ({**schema, "type": name} for name in types_of(schema) or _implied(schema))
         return
     rest = {key: value for key, value in schema.items() if key != union}
     if union == "allOf":

@@ -2,6 +2,9 @@
 
 A mapping `{name: bool}`: any `true` makes it an allowlist, only `false` a drop-list, empty means
 all. A list is an allowlist and `[]` means none. Names may be globs. A filter only ever narrows.
+
+What is written `false` is denied; for an agent that holds in everything below it, too. An
+allowlist shapes one view only.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, cast
 
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.names import did_you_mean, listed
 from toolnexus.errors import ConfigError
 
 logger = logging.getLogger("toolnexus.tools")
@@ -30,6 +34,8 @@ class NameFilter:
 
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
+    off: bool = False
+    """Whether it was written `False`: nothing passes, and all of it is denied."""
 
     @classmethod
     def of(cls, spec: Any, where: str) -> NameFilter:
@@ -37,7 +43,7 @@ class NameFilter:
         if spec is None or spec is True:
             return cls()
         if spec is False:
-            return cls(allow=())
+            return cls(allow=(), off=True)
         if isinstance(spec, Mapping):
             flags = cast("Mapping[Any, Any]", spec)
             for name, flag in flags.items():
@@ -61,31 +67,45 @@ class NameFilter:
         return not self.denies(*aliases) and (self.allow is None or _hit(self.allow, aliases))
 
     def denies(self, *aliases: str | None) -> bool:
-        """Whether it is denied by name (a `false`), which also holds for everything below."""
+        """Whether it is denied by name (a `false`)."""
         return bool(self.deny) and _hit(self.deny, aliases)
 
-    def check(self, known: Iterable[str], where: str, *, incomplete: bool = False) -> None:
+    def check(
+        self,
+        known: Iterable[str],
+        where: str,
+        *,
+        incomplete: bool | Sequence[str] = False,
+        there: str = "available",
+    ) -> None:
         """Hold every name of the filter against the names that exist.
 
-        Raises `ConfigError` naming the first unknown one and the nearest that exist; with
-        `incomplete` (a server did not connect) that is only a warning. A glob without a match is a
-        warning.
+        Raises `ConfigError` naming the first unknown one, the nearest, and what is `there`. That is
+        only a warning for a name that may yet come: any (`incomplete` True) or those that match a
+        pattern in `incomplete`. A glob without a match is a warning.
         """
         names = list(known)
+        awaited = ("*",) if incomplete is True else tuple(incomplete or ())
         for pattern in (*(self.allow or ()), *self.deny):
+            if _hit((pattern,), names):
+                continue
             if is_glob(pattern):
-                if not _hit_any(pattern, names):
-                    logger.warning("%s: pattern %r matches nothing", where, pattern)
-            elif pattern not in names:
-                near = did_you_mean(pattern, names)
-                if not incomplete:
-                    raise ConfigError(f"{where}: there is no {pattern!r}; available: {sorted(names)}{near}")
-                logger.warning("%s: there is no %r%s (not every source is there)", where, pattern, near)
+                logger.warning("%s: pattern %r matches nothing", where, pattern)
+                continue
+            near = did_you_mean(pattern, names)
+            if not _hit(awaited, (pattern,)):
+                raise ConfigError(f"{where}: there is no {pattern!r}; {there}: {listed(names)}{near}")
+            logger.warning("%s: there is no %r%s (not every source is there)", where, pattern, near)
 
 
-def _hit(patterns: tuple[str, ...], aliases: Iterable[str | None]) -> bool:
-    return any(alias is not None and fnmatchcase(alias, p) for alias in aliases for p in patterns)
+def _hit(patterns: tuple[str, ...], names: Iterable[str | None]) -> bool:
+    """Whether one of `names` is meant; a name that looks like a glob means itself as well."""
+    exact, globs = _split(patterns)
+    return any(
+        name in exact or any(fnmatchcase(name, glob) for glob in globs) for name in names if name is not None
+    )
 
 
-def _hit_any(pattern: str, names: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names)
+@lru_cache(maxsize=512)
+def _split(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    return frozenset(patterns), tuple(pattern for pattern in patterns if is_glob(pattern))

@@ -36,6 +36,10 @@ class Sources:
         self.skills: SkillSource | None = skill_source(skills)
         every = builtin_tools()
         builtins.check([*(t.name for t in every), "task"], "builtins")
+        self.denies_task = builtins.denies("task")
+        """Whether nobody may delegate, whatever agents there are."""
+        self.lost = False
+        """Whether a source other than a server could not be opened: nobody knows its tools."""
         self._builtins = [t for t in every if builtins.admits(t.name)]
         self._host = [t for t in host if isinstance(t, Tool)]
         check_unique(self._host, "tools")
@@ -118,6 +122,7 @@ class Sources:
             await source.open(on_change)
         except SourceError as error:
             logger.warning("source %r is not available: %s", source.name, error)
+            self.lost = self.lost or not isinstance(source, McpSource)
 
     async def aclose(self) -> None:
         """Close everything at once."""

@@ -160,9 +160,13 @@ class McpSource:
             return ToolResult(output=text, is_error=True, metadata={"server": self.name})
 
     def _adopt(self, listed: Iterable[ListedTool]) -> bool:
-        """Make tools of what the server listed; those that did not change stay the same objects."""
+        """Make tools of what the server listed; those that did not change stay the same objects.
+
+        Sorted: a server may list in another order every time, and the bytes sent to a model must not change.
+        """
         known = {tool.original_name: tool for tool in self._tools}
-        offered = [entry for entry in listed if self.config.tools.admits(entry.name)]
+        admitted = [entry for entry in listed if self.config.tools.admits(entry.name)]
+        offered = sorted(admitted, key=lambda entry: entry.name)
         names = model_names([_wish(self.name, entry.name) for entry in offered])
         tools: list[McpTool] = []
         for name, entry in zip(names, offered, strict=True):

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from toolnexus.core.messages import ToolCallPart
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.names import did_you_mean, listed
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import NameConflict, ToolnexusError
 from toolnexus.runtime.context import RunContext
@@ -122,8 +122,8 @@ def check_unique(tools: Iterable[Tool], where: str = "") -> None:
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
     """What a model reads when it calls a tool that it was not offered."""
-    names = sorted(known)
-    return f"unknown tool {name!r}; available: {names}{did_you_mean(name, names)}"
+    names = list(known)
+    return f"unknown tool {name!r}; available: {listed(names)}{did_you_mean(name, names)}"
 
 
 def assemble(groups: Iterable[tuple[str, Iterable[Tool]]]) -> list[Tool]:

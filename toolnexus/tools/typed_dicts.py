@@ -1,7 +1,12 @@
-"""`typing.TypedDict` on Python 3.11, where pydantic reads only the one of `typing_extensions`."""
+"""Hints in the form that pydantic reads as one expects.
+
+`typing.TypedDict` on Python 3.11, where pydantic reads only the one of `typing_extensions`; and whatever
+can be iterated as a list: pydantic checks an `Iterable` only while the function goes through it.
+"""
 
 from __future__ import annotations
 
+import collections.abc
 import sys
 import types
 import typing
@@ -13,12 +18,21 @@ _AT_HOME = sys.version_info >= (3, 12)
 _MARKS = (typing.Required, typing.NotRequired, typing_extensions.Required, typing_extensions.NotRequired)
 
 
-def readable(hint: Any) -> Any:
-    """`hint` with every `TypedDict` in it, at any depth, in the form that pydantic takes.
+_LISTS = (
+    collections.abc.Iterable,
+    collections.abc.Iterator,
+    collections.abc.Collection,
+    collections.abc.Container,
+    collections.abc.Reversible,
+)
 
-    One that holds itself, or stands in the field of a class, stays as it is.
+
+def readable(hint: Any) -> Any:
+    """`hint` with every `TypedDict` and `Iterable` in it, at any depth, in the form that pydantic takes.
+
+    A `TypedDict` that holds itself, and what stands in the field of a class, stays as it is.
     """
-    return hint if _AT_HOME else _converted(hint, ())
+    return _converted(hint, ())
 
 
 def _converted(hint: Any, inside: tuple[Any, ...]) -> Any:
@@ -26,6 +40,8 @@ def _converted(hint: Any, inside: tuple[Any, ...]) -> Any:
         return hint if hint in inside or not _is_old(hint) else _copy(hint, (*inside, hint))
     old = typing.get_args(hint)
     origin = typing.get_origin(hint)
+    if hint in _LISTS or origin in _LISTS:
+        return list[_converted(old[0], inside)] if old else list
     if not old or origin is typing.Literal:
         return hint
     if origin is typing.Annotated:
@@ -41,7 +57,7 @@ def _converted(hint: Any, inside: tuple[Any, ...]) -> Any:
 
 
 def _is_old(kind: Any) -> bool:
-    return type(kind).__module__ == "typing"
+    return not _AT_HOME and type(kind).__module__ == "typing"
 
 
 def _copy(kind: Any, inside: tuple[Any, ...]) -> Any:
