@@ -23,15 +23,17 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 
 async def test_each_part_of_a_result_comes_once_in_its_form() -> None:
-    """[MCP-13] Text, links and text resources are lines of the output; images, sounds and binary
-    resources are parts beside it."""
+    """[MCP-13] Text, links and text resources are lines of the output; images and PDFs are parts beside
+    it; a sound, which no endpoint takes from a tool, is a file."""
     async with opened(server()) as source:
         result = await use(source, "mixed")
-    assert result.output == "first\nResource q3.csv: file:///r/q3.csv (text/csv)\na note"
+    output, _, note = result.output.partition("\n[")
+    assert output == "first\nResource q3.csv: file:///r/q3.csv (text/csv)\na note"
+    assert note.startswith("audio/wav: not shown: ")
+    assert Path(result.metadata["mediaPaths"][0]).read_bytes() == b"AB"
     assert result.parts == (
         MediaPart("image/png", data=PIXEL),
-        MediaPart("audio/wav", data="QUI="),
-        MediaPart("application/pdf", data="QQ==", name="b.pdf"),
+        MediaPart("application/pdf", data="JVBERi0x", name="b.pdf"),
     )
     assert not result.is_error
 

@@ -15,79 +15,6 @@ from toolnexus.tools.gather import Sources
 from toolnexus.tools.mcp import mcp_sources
 from toolnexus.tools.mcp_config import ServerConfig, load_mcp_config
 
-CLAUDE_DESKTOP = """
-{
-  "globalShortcut": "Ctrl+Space",
-  "mcpServers": {
-    "filesystem": {
-      "command": "npx",
-      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/Users/someone/Desktop"]
-    },
-    "weather": {
-      "command": "uv",
-      "args": ["run", "weather.py"],
-      "env": {"API_KEY": "wk-12345678", "DEBUG": null}
-    }
-  }
-}
-"""
-
-CLAUDE_CODE = """
-{
-  "mcpServers": {
-    "api": {
-      "type": "http",
-      "url": "${API_BASE:-https://api.example.com}/mcp",
-      "headers": {"Authorization": "Bearer ${API_TOKEN}"}
-    },
-    "db": {"type": "stdio", "command": "db-server", "args": ["--dsn", "${DB_DSN}"], "env": {}},
-    "old": {"type": "sse", "url": "https://old.example.com/sse"}
-  }
-}
-"""
-
-VS_CODE = """
-{
-  // Servers of this workspace
-  "inputs": [
-    {"type": "promptString", "id": "search-key", "description": "Key", "password": true},
-    {"type": "pickString", "id": "region", "options": ["eu", "us"], "default": "eu"},
-  ],
-  "servers": {
-    "search": {
-      "type": "stdio",
-      "command": "npx",
-      "args": ["-y", "search-server", "--region=${input:region}", /* where */ "${workspaceFolder}/data"],
-      "env": {"KEY": "${input:search-key}", "HOME_OF": "${userHome}", "URL": "http://x//y"},
-      "envFile": "${workspaceFolder}/.env",
-      "dev": {"watch": "src/**/*.ts", "debug": {"type": "node"}},
-      "sandboxEnabled": true,
-      "sandbox": {"filesystem": {}},
-    },
-    "remote": {"type": "http", "url": "https://api.githubcopilot.com/mcp/"},
-  },
-}
-"""
-
-CURSOR = """
-{
-  "mcpServers": {
-    "local": {
-      "command": "python",
-      "args": ["${workspaceFolder}/server.py"],
-      "env": {"TOKEN": "${env:CURSOR_TOKEN}"},
-      "autoApprove": ["search"],
-      "disabled": false
-    },
-    "remote": {
-      "url": "https://mcp.example.com/mcp",
-      "headers": {"X-Key": "${env:CURSOR_TOKEN}"},
-      "auth": {"CLIENT_ID": "a", "CLIENT_SECRET": "b", "scopes": ["read"]}
-    }
-  }
-}
-"""
-
 
 def by_name(servers: tuple[ServerConfig, ...]) -> dict[str, ServerConfig]:
     return {server.name: server for server in servers}
@@ -103,57 +30,6 @@ def write(folder: Path, name: str, text: str) -> Path:
 def one(entry: dict[str, Any], **around: Any) -> ServerConfig:
     (server,) = load_mcp_config({"mcpServers": {"srv": entry}, **around})
     return server
-
-
-def test_the_file_of_claude_desktop_loads_as_it_is(tmp_path: Path) -> None:
-    """[MCP-01] A file of Claude Desktop."""
-    servers = by_name(
-        load_mcp_config(write(tmp_path, "claude_desktop_config.json", "\ufeff" + CLAUDE_DESKTOP))
-    )
-    assert list(servers) == ["filesystem", "weather"]
-    assert servers["filesystem"].command[:2] == ("npx", "-y")
-    assert dict(servers["weather"].env) == {"API_KEY": "wk-12345678"}
-    assert "wk-12345678" in servers["weather"].secrets
-
-
-def test_the_file_of_claude_code_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[MCP-01] A file of Claude Code, with defaults; an SSE server keeps the others usable."""
-    monkeypatch.setenv("API_TOKEN", "token-123456")
-    monkeypatch.setenv("DB_DSN", "postgres://u:p@h/d")
-    monkeypatch.delenv("API_BASE", raising=False)
-    servers = by_name(load_mcp_config(str(write(tmp_path, ".mcp.json", CLAUDE_CODE))))
-    assert servers["api"].url == "https://api.example.com/mcp"
-    assert dict(servers["api"].headers) == {"Authorization": "Bearer token-123456"}
-    assert servers["db"].command == ("db-server", "--dsn", "postgres://u:p@h/d")
-    assert servers["db"].secret_names == ("DB_DSN",)
-    assert "streamable HTTP" in str(servers["old"].problem)
-
-
-def test_the_file_of_vs_code_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[MCP-01] A file of VS Code: comments, trailing commas, inputs from the environment, env file."""
-    monkeypatch.setenv("SEARCH_KEY", "key-from-env")
-    write(tmp_path, ".env", '# comment\nexport FROM_FILE="file value"\nKEY=overridden\n\n')
-    servers = by_name(load_mcp_config(write(tmp_path, ".vscode/mcp.json", VS_CODE)))
-    search = servers["search"]
-    assert search.command == ("npx", "-y", "search-server", "--region=eu", f"{tmp_path}/data")
-    assert dict(search.env) == {
-        "KEY": "key-from-env",
-        "HOME_OF": str(Path.home()),
-        "URL": "http://x//y",
-        "FROM_FILE": "file value",
-    }
-    assert {"key-from-env", "file value"} <= set(search.secrets)
-    assert search.secret_names == ("SEARCH_KEY",)
-    assert servers["remote"].url == "https://api.githubcopilot.com/mcp/"
-
-
-def test_the_file_of_cursor_loads_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[MCP-01] A file of Cursor; keys that other hosts use are passed over without a word."""
-    monkeypatch.setenv("CURSOR_TOKEN", "cursor-123456")
-    servers = by_name(load_mcp_config(write(tmp_path, ".cursor/mcp.json", CURSOR)))
-    assert servers["local"].command == ("python", f"{tmp_path}/server.py")
-    assert dict(servers["remote"].headers) == {"X-Key": "cursor-123456"}
-    assert all(server.enabled for server in servers.values())
 
 
 def test_a_toml_file_and_a_mapping_mean_the_same(tmp_path: Path) -> None:
@@ -247,7 +123,7 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("TNX_NONE", raising=False)
     with pytest.raises(ConfigError, match=r"server 'srv': 'headers\.X' needs .* 'TNX_NONE'"):
         one({"url": "https://h/mcp", "headers": {"X": "${TNX_NONE}"}})
-    with pytest.raises(ConfigError, match="'A_KEY'"):
+    with pytest.raises(ConfigError, match=r"'args' needs .* 'A_KEY' as the answer to input 'a-key'"):
         one({"command": "x", "args": ["${input:a-key}"]}, inputs=[{"id": "a-key", "type": "promptString"}])
     assert not one({"url": "https://h/${TNX_NONE}", "disabled": True}).enabled
 
@@ -313,7 +189,11 @@ def test_a_configuration_shows_no_secret() -> None:
         ({"type": "http"}, "'url' is missing"),
         ({"type": "stdio", "url": "https://h"}, "'command' is missing"),
         ({"command": "x", "url": "https://h"}, "both 'command' and 'url'"),
-        ({"type": "websocket", "url": "ws://h"}, "type 'websocket'"),
+        (
+            {"type": "sdtio", "command": "x"},
+            "type 'sdtio'; allowed are 'stdio', 'http'; did you mean 'stdio'?",
+        ),
+        ({"serverUrl": "https://h"}, "what stands under 'serverUrl' is called 'url' here"),
         ({"url": "ftp://h/x"}, "'url' must begin with http"),
         ({"url": "/mcp"}, "'url' must begin with http"),
         ({"url": 5}, "'url' must be a string, not int"),
@@ -328,6 +208,9 @@ def test_a_configuration_shows_no_secret() -> None:
         ({"command": "x", "timeout": "30s"}, "'timeout' must be a number of milliseconds"),
         ({"command": "x", "timeout": True}, "'timeout' must be a number of milliseconds"),
         ({"command": "x", "timeout": 0}, "timeout 0 must be more than 0"),
+        ({"command": "x", "timeout": float("nan")}, "timeout nan must be more than 0"),
+        ({"command": "x", "timeout": 10**400}, "'timeout' is in milliseconds, at most 86400000 (a day)"),
+        ({"command": "x", "timeout": float("inf")}, "'timeout' is in milliseconds"),
         ({"command": "x", "disabled": "yes"}, "'disabled' must be true or false, not a string"),
         (
             {"command": "x", "protocol": "sse"},
@@ -338,6 +221,18 @@ def test_a_configuration_shows_no_secret() -> None:
         ({"comand": "x"}, "unknown key 'comand'; did you mean 'command'"),
         ({"command": "x", "envs": {}}, "unknown key 'envs'; did you mean 'env'"),
         ({"url": "https://h", "header": {}}, "unknown key 'header'; did you mean 'headers'"),
+        ({"url": "https://h", "headers": {"X": "a\nb"}}, "'headers.X' holds a line break"),
+        ({"command": "x", "enviroment": {}}, "unknown key 'enviroment'; did you mean 'environment'"),
+        ({"command": "x", "evn": {}}, "unknown key 'evn'; did you mean 'env'"),
+        ({"command": "x", "agrs": []}, "unknown key 'agrs'; did you mean 'args'"),
+        ({"command": "x", "envfile": ".env"}, "unknown key 'envfile'; did you mean 'envFile'"),
+        ({"command": "x", "disable": True}, "unknown key 'disable'; did you mean 'disabled'"),
+        (
+            {"command": "x", "args": ["${config:python.path}"]},
+            "'args' uses ${config:…}, which only an editor",
+        ),
+        ({"command": "x", "cwd": "${workspaceFolder:api}"}, "'cwd' uses ${workspaceFolder:…}"),
+        ({"command": "x", "args": ["${TNX_NO:-${TNX_B}}"]}, "'args' has a variable inside of a default"),
         ({"command": "x", "envFile": "/no/such/file"}, "envFile '/no/such/file' cannot be read"),
     ],
 )
@@ -356,23 +251,30 @@ def test_a_wrong_value_is_not_shown() -> None:
 
 
 def test_unknown_keys_that_are_no_typo_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
-    """[MCP-03] A key that nobody knows is passed over with a warning; those of other hosts silently."""
+    """[MCP-03] A key that nobody knows is passed over with a warning; those of other hosts mostly without."""
     with caplog.at_level(logging.WARNING, "toolnexus.mcp"):
         one({"command": "x", "description": "d", "alwaysAllow": [], "gallery": True})
         assert caplog.text == ""
         one({"command": "x", "frobnicate": 1})
-    assert "server 'srv': key 'frobnicate' is not known here" in caplog.text
+    assert "server 'srv': key 'frobnicate' is not carried over: nothing here knows it" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("a.json", "{", "does not parse: .*line 1"),
+        ("a.json", "", "the file is empty; an object is wanted"),
+        ("a.json", "\ufeff // nothing yet\n", "the file is empty"),
         ("a.json", "[]", "must hold an object, not list"),
         ("a.toml", "a = ", "does not parse"),
         ("a.json", '{"mcpServers": []}', "the servers must be an object of name to server, not a list"),
         ("a.json", '{"mcpServers": {"x": "y"}}', "server 'x' must be an object with a command or a url"),
         ("a.json", '{"mcpServers": {"": {"command": "y"}}}', "'' is no name of a server"),
+        (
+            "a.json",
+            '{"editor.tabSize": 4, "[go]": {}}',
+            "'editor.tabSize' must .* not int; servers stand under",
+        ),
     ],
 )
 def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -385,8 +287,9 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: s
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """[MCP-03] A file that is not there is a `ConfigError` with its path."""
-    with pytest.raises(ConfigError, match=r"nope\.json.* cannot be read"):
-        load_mcp_config(tmp_path / "nope.json")
+    for path in (tmp_path / "nope.json", tmp_path, f"{tmp_path}/nope\0.json", "~nobody-here/nope.json"):
+        with pytest.raises(ConfigError, match=r"MCP config .* cannot be read"):
+            load_mcp_config(path)
 
 
 def test_the_position_in_a_commented_file_is_right(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from toolnexus.tools.skills.frontmatter import read_front_matter
 
@@ -88,7 +89,10 @@ def test_a_valid_header_is_not_called_rescued() -> None:
         ("---\njust a sentence\n---\n", "key: value"),
         ("---\n- a\n- b\n---\n", "key: value"),
         ("---\nname: " + "[" * 900 + "]" * 900 + "\n---\n", "too deeply"),
-        ("---\nname: " + "[" * 100_000 + "\n---\n", "depth"),
+        ("---\nname: " + "[" * 60_000 + "\n---\n", "depth"),
+        ("---\nname: x\nnotes: " + "n" * 70_000 + "\n---\n", "has 700[0-9]{2} characters; at most 65536"),
+        ("---\nname: x\ndescription: d\nname: y\n---\n", "'name' stands there more than once"),
+        ("---\nname: x\ndescription: a: b\nname: x\n---\n", "'name' stands there more than once"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_that_says_where(text: str, says: str) -> None:
@@ -116,3 +120,22 @@ def test_a_byte_order_mark_and_crlf_are_accepted() -> None:
     matter = read_front_matter("\ufeff---\r\nname: pdf\r\ndescription: Ä\r\n--- \r\n\r\none\r\ntwo\r\n")
     assert matter.fields == {"name": "pdf", "description": "Ä"}
     assert matter.body == "\none\ntwo\n"
+
+
+def test_of_a_key_that_stands_there_twice_the_last_counts_and_is_listed() -> None:
+    """[SK-36] Whether the header is valid YAML or had to be rescued; the first line is not lost silently."""
+    valid = read_front_matter("---\nname: pdf\ndescription: one\ndescription: two\n---\n")
+    assert (valid.fields["description"], valid.repeated, valid.rescued) == ("two", ("description",), ())
+    rescued = read_front_matter("---\nname: pdf\ndescription: a: b\ndescription: c: d\n---\n")
+    assert rescued.fields["description"] == "c: d"
+    assert (rescued.repeated, rescued.rescued) == (("description",), ("description",))
+
+
+@pytest.mark.parametrize("loader", ["CBaseLoader", "BaseLoader"])
+def test_both_parsers_of_pyyaml_read_the_same(loader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SK-02] With and without its compiled part: tabs around a value are white space, not an error."""
+    if loader == "BaseLoader":
+        monkeypatch.delattr(yaml, "CBaseLoader", raising=False)
+    matter = read_front_matter("---\nname:\tpdf\t\ndescription:\t[beta] tool\nmetadata:\n\tkey: v\n---\n")
+    assert matter.fields == {"name": "pdf", "description": "[beta] tool", "metadata": "key: v"}
+    assert matter.rescued == ("description", "metadata")

@@ -43,6 +43,8 @@ def test_a_loaded_skill_is_a_whole_value(tmp_path: Path) -> None:
         base=f"file://{tmp_path}/my%20skills/pdf",
         allowed_tools=("Read", "Bash(git add:*)", "Grep"),
         folder=folder,
+        root=folder,
+        file=folder / "SKILL.md",
     )
     assert report == []
 

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
 from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.tools.filters import NameFilter
+from toolnexus.tools.mcp_document import find_servers, read_document
 from toolnexus.tools.mcp_entry import Entry, kind_of
+from toolnexus.tools.mcp_hosts import (
+    HTTP_KEYS,
+    STDIO_KEYS,
+    beside_lines,
+    log_beside,
+    log_key,
+    server_line,
+)
 from toolnexus.tools.mcp_values import Reader, Values, read_env_file
 
 logger = logging.getLogger("toolnexus.mcp")
 
-WRAPPERS = ("mcpServers", "servers", "mcp")
-RESERVED = frozenset(
-    "$schema a2a agents allowed_models base_url budget builtins headers inputs limits max_turns mcpServer"
-    " model name permissions resources runtime skills store systemPrompt system_prompt tools version"
-    " workdir".split()
-)
-"""Siblings of servers in a document without a wrapper: never servers."""
+MAX_TIMEOUT = 24 * 60 * 60 * 1000
+"""Milliseconds."""
+_SHORT_TIMEOUT = 100
 
 _STDIO = ("stdio", "local")
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http", "remote")
 _NO_SSE = "the SSE transport is not supported; use the server's streamable HTTP address with type 'http'"
+_NO_SOCKET = "WebSocket is not supported; use the server's streamable HTTP address with type 'http'"
+_UNSUPPORTED = {
+    "sse": _NO_SSE,
+    "ws": _NO_SOCKET,
+    "websocket": _NO_SOCKET,
+    "sdk": "a server inside of another host cannot be reached from here",
+}
+"""Types that other hosts know. Such a server fails alone, with this reason."""
+_UNSUPPORTED_SCHEMES = ("ws", "wss", "unix", "pipe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +58,12 @@ class ServerConfig(Endpoint):
     """Why it cannot connect, where that is known already."""
     secret_names: tuple[str, ...] = ()
     """The environment variables of ours that its secrets came from."""
+    ignored: tuple[str, ...] = ()
+    """Keys of its object that change nothing here; `mcp_report` says why."""
+    source: str = field(default="mcp", compare=False)
+    """The file that it stands in, or `mcp` for a mapping."""
+    beside: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Keys beside the servers of that file that change nothing here."""
 
 
 def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfig, ...]:
@@ -52,130 +72,86 @@ def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfi
     The servers stand under `mcpServers`, `servers` or `mcp`, or are the document itself.
     `${NAME}`, `${env:NAME}` and `${NAME:-default}` are expanded in commands, values and addresses
     of enabled servers; `${input:id}` is read from the variable `ID`. Comments and trailing commas
-    in JSON are accepted, and keys of other hosts are passed over.
+    in JSON are accepted. A key of another host is logged and listed in `ignored`.
 
     Raises `ConfigError` that names the file, the server and the key.
     """
+    folder: Path | None = None
     if isinstance(source, Mapping):
-        where, workspace, document = "mcp", Path.cwd(), cast("Mapping[Any, Any]", source)
+        where, document = "mcp", cast("Mapping[Any, Any]", source)
     elif not isinstance(source, str | Path):
         raise ConfigError(f"mcp must be the path of a file or a mapping of servers, not {kind_of(source)}")
     else:
-        path = Path(source).expanduser()
-        where, workspace, document = str(path), _workspace(path), _read(path)
-    values = Values(workspace, _sequence(document.get("inputs")))
-    servers = _servers(document, where)
-    if not servers:
+        path = _path(source)
+        where, folder, document = str(path), _workspace(path), read_document(path)
+    found = find_servers(document, where)
+    if not found.servers:
         logger.warning("%s: it holds no server", where)
-    return tuple([_server(name, entry, values, where) for name, entry in servers.items()])
-
-
-def _workspace(path: Path) -> Path:
-    folder = path.absolute().parent
-    return folder.parent if folder.name in (".vscode", ".cursor") else Path.cwd()
-
-
-def _read(path: Path) -> Mapping[Any, Any]:
-    try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"MCP config {str(path)!r} cannot be read: {error}") from error
-    try:
-        if path.suffix == ".toml":
-            import tomli
-
-            document: Any = tomli.loads(text)
-        else:
-            document = json.loads(_plain_json(text))
-    except RecursionError:
-        raise ConfigError(f"MCP config {str(path)!r} does not parse: it is nested too deeply") from None
-    except ValueError as error:
-        raise ConfigError(f"MCP config {str(path)!r} does not parse: {error}") from error
-    if not isinstance(document, Mapping):
-        raise ConfigError(f"MCP config {str(path)!r} must hold an object, not {type(document).__name__}")
-    return cast("Mapping[Any, Any]", document)
-
-
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.S)
-
-
-def _plain_json(text: str) -> str:
-    """JSON with the comments and trailing commas of VS Code blanked out; positions stay true."""
-    for _ in range(2):  # a comma may trail only once the comment behind it is gone
-        text = _JSON_TOKEN.sub(_blank, text)
-    return text
-
-
-def _blank(match: re.Match[str]) -> str:
-    token = match[0]
-    return token if token[0] == '"' else re.sub(r"[^\n]", " ", token)
-
-
-def _servers(document: Mapping[Any, Any], where: str) -> dict[str, Mapping[Any, Any]]:
-    entries: Any = document
-    for key in WRAPPERS:
-        if key in document and not _looks_like_server(document[key]):
-            entries = document[key]
-            if key == "mcp" and isinstance(entries, Mapping):  # VS Code settings: mcp.servers
-                inner = cast("Mapping[Any, Any]", entries).get("servers")
-                if isinstance(inner, Mapping) and not _looks_like_server(inner):
-                    entries = cast("Any", inner)
-            break
-    else:
-        entries = {k: v for k, v in document.items() if k not in RESERVED}
-        _check_wrapper(document, entries, where)
-    if not isinstance(entries, Mapping):
-        raise ConfigError(f"{where}: the servers must be an object of name to server, not {kind_of(entries)}")
-    servers: dict[str, Mapping[Any, Any]] = {}
-    for name, entry in cast("Mapping[Any, Any]", entries).items():
-        if not isinstance(name, str) or not name:
-            raise ConfigError(f"{where}: {name!r} is no name of a server")
-        if not isinstance(entry, Mapping):
-            raise ConfigError(
-                f"{where}: server {name!r} must be an object with a command or a url, not {kind_of(entry)}"
-            )
-        servers[name] = cast("Mapping[Any, Any]", entry)
-    return servers
-
-
-def _check_wrapper(document: Mapping[Any, Any], entries: Mapping[Any, Any], where: str) -> None:
-    """Raises `ConfigError` for a misspelt wrapper. `mcpServer` beside servers is somebody's own key."""
-    for key in document if not entries else entries:
-        value = document[key]
-        misspelt = isinstance(key, str) and re.sub(r"[-_]", "", key).lower() in ("mcpserver", "mcpservers")
-        if misspelt and isinstance(value, Mapping) and not _looks_like_server(value):
-            raise ConfigError(f"{where}: unknown key {key!r}; did you mean 'mcpServers'?")
-
-
-def _looks_like_server(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(
-        isinstance(cast("Mapping[Any, Any]", value).get(key), str | list) for key in ("command", "url")
+    log_beside(where, found.beside)
+    values = Values(folder, found.inputs)
+    return tuple(
+        [
+            _server(name, entry, values, where, off=name in found.off, beside=found.beside)
+            for name, entry in found.servers.items()
+        ]
     )
 
 
-def _server(name: str, data: Mapping[Any, Any], values: Values, where: str) -> ServerConfig:
+def mcp_report(configs: Iterable[ServerConfig]) -> tuple[str, ...]:
+    """What of these servers and their files is not carried over, one line each; no value is shown.
+
+    `file: server 'x': key 'dev' is not carried over: why`. Keys beside the servers come last.
+    """
+    servers, documents = list[str](), dict[str, None]()
+    for config in configs:
+        servers += [server_line(config.source, config.name, key) for key in config.ignored]
+        documents |= dict.fromkeys(line for line, _ in beside_lines(config.source, config.beside))
+    return (*servers, *documents)
+
+
+def _path(source: str | Path) -> Path:
+    try:
+        return Path(source).expanduser()
+    except RuntimeError as error:  # the home of nobody
+        raise ConfigError(f"MCP config {str(source)!r} cannot be read: {error}") from error
+
+
+def _workspace(path: Path) -> Path | None:
+    """The folder that a file of VS Code or Cursor belongs to; None for one that has no such folder."""
+    folder = path.absolute().parent
+    belongs = folder.name in (".vscode", ".cursor") and folder.parent != Path.home()
+    return folder.parent if belongs else None
+
+
+def _server(
+    name: str, data: Mapping[Any, Any], values: Values, where: str, *, off: bool, beside: tuple[str, ...]
+) -> ServerConfig:
     entry = Entry(f"{where}: server {name!r}", data)
-    enabled = entry.flag("enabled", True) and not entry.flag("disabled", False)
+    enabled = entry.flag("enabled", True) and not entry.flag("disabled", False) and not off
     protocol = entry.text("protocol") or "auto"
     if protocol not in ("auto", "handshake", "stateless"):
         raise ConfigError(
             f"{entry.place}: protocol {protocol!r}; allowed are 'auto', 'handshake' and 'stateless'"
         )
-    timeout = entry.of((int, float), "timeout", "a number of milliseconds")
-    if timeout is not None and not timeout > 0:
-        raise ConfigError(f"{entry.place}: timeout {timeout!r} must be more than 0 milliseconds")
-    transport = _transport(entry)
+    tools = NameFilter.of(entry.any("tools"), f"{entry.place}, tools")
+    timeout, transport = _timeout(entry), _transport(entry)
+    entry.ignore({"stdio": HTTP_KEYS, "http": STDIO_KEYS}.get(transport, ()))
+    for key in entry.ignored:
+        log_key(where, name, key, matters=enabled and entry.matters(key))
     common: dict[str, Any] = {
         "name": name,
         "enabled": enabled,
-        "timeout": 30.0 if timeout is None else timeout / 1000,
+        "timeout": timeout,
         "protocol": protocol,
-        "tools": NameFilter.of(entry.any("tools"), f"{entry.place}, tools"),
+        "tools": tools,
+        "ignored": tuple(entry.ignored),
+        "source": where,
+        "beside": beside,
     }
     if not enabled:  # its variables need not be set
         return ServerConfig(**common)
-    if transport == "sse":
-        return ServerConfig(**common, problem=_NO_SSE)
+    if transport in _UNSUPPORTED:
+        return ServerConfig(**common, problem=_UNSUPPORTED[transport])
     found = values.reader(entry.place)
     specific = _stdio(entry, values, found) if transport == "stdio" else _http(entry, found)
     return ServerConfig(
@@ -186,28 +162,46 @@ def _server(name: str, data: Mapping[Any, Any], values: Values, where: str) -> S
     )
 
 
+def _timeout(entry: Entry) -> float:
+    """Seconds."""
+    timeout = entry.of((int, float), "timeout", "a number of milliseconds")
+    if timeout is None:
+        return 30.0
+    if not timeout > 0:
+        raise ConfigError(f"{entry.place}: timeout {timeout!r} must be more than 0 milliseconds")
+    if timeout > MAX_TIMEOUT:
+        raise ConfigError(f"{entry.place}: 'timeout' is in milliseconds, at most {MAX_TIMEOUT} (a day)")
+    if timeout < _SHORT_TIMEOUT:
+        logger.warning("%s: timeout %r is in milliseconds: was it meant in seconds?", entry.place, timeout)
+    return float(timeout) / 1000
+
+
 def _transport(entry: Entry) -> str:
-    """`stdio`, `http` or `sse`, from what is given."""
+    """`stdio`, `http` or one that is not supported, from what is given."""
     command, url = entry.has("command"), entry.has("url")
     declared = entry.text("type")
-    if declared == "sse":
-        return "sse"
+    if declared in _UNSUPPORTED:
+        return declared
     if declared is not None and declared not in _STDIO + _HTTP:
         allowed = ", ".join(map(repr, ("stdio", "http")))
-        raise ConfigError(f"{entry.place}: type {declared!r}; allowed are {allowed}")
+        near = did_you_mean(declared, _STDIO + _HTTP)
+        raise ConfigError(f"{entry.place}: type {declared!r}; allowed are {allowed}{near}")
     if declared is None and command and url:
         raise ConfigError(f"{entry.place}: it has both 'command' and 'url'; keep one, or give a 'type'")
     transport = "http" if declared in _HTTP or (declared is None and url) else "stdio"
     needed = "url" if transport == "http" else "command"
     if not (url if transport == "http" else command):
-        raise ConfigError(f"{entry.place}: {needed!r} is missing; a server has a 'command' or a 'url'")
+        other = next((key for key in ("serverUrl", "httpUrl") if entry.has(key)), None)
+        hint = f"; what stands under {other!r} is called 'url' here" if other else ""
+        raise ConfigError(f"{entry.place}: {needed!r} is missing; a server has a 'command' or a 'url'{hint}")
     return transport
 
 
 def _stdio(entry: Entry, values: Values, found: Reader) -> dict[str, Any]:
     command = entry.any("command")
     words = [command] if isinstance(command, str) else entry.texts("command")
-    words += entry.texts("args")
+    words = [found.fill(word, "command") for word in words]
+    words += [found.fill(word, "args") for word in entry.texts("args")]
     if not words or not words[0].strip():
         raise ConfigError(f"{entry.place}: 'command' is empty")
     env = entry.table("environment") | entry.table("env")
@@ -218,19 +212,52 @@ def _stdio(entry: Entry, values: Values, found: Reader) -> dict[str, Any]:
         for value in from_file.values():
             found.note(value)
         env = from_file | env
+    env = found.fill_table(env, "env")
+    words = _without_windows_shell(words, entry.place)
     return {
-        "command": tuple([found.fill(word, "command") for word in words]),
-        "env": MappingProxyType(found.fill_table(env, "env")),
-        "cwd": None if cwd is None else str(Path(found.fill(cwd, "cwd")).expanduser()),
+        "command": tuple(words),
+        "env": MappingProxyType(env),
+        "cwd": values.folder(None if cwd is None else found.fill(cwd, "cwd")),
+        "problem": _no_program(words[0], env.get("PATH")),
     }
+
+
+def _without_windows_shell(words: list[str], place: str) -> list[str]:
+    """A command without the `cmd /c` that files from Windows have before `npx`, on any other system."""
+    shell = len(words) > 2 and words[0].lower() in ("cmd", "cmd.exe") and words[1].lower() == "/c"
+    if os.name == "nt" or not shell:
+        return words
+    logger.info("%s: 'cmd /c' is left out on this system", place)
+    return words[2:]
+
+
+def _no_program(program: str, path: str | None) -> str | None:
+    """What is wrong with a program that has spaces in its name and does not exist."""
+    relative = os.path.dirname(program) and not os.path.isabs(program)
+    if len(program.split()) < 2 or relative:
+        return None
+    import shutil
+
+    if shutil.which(program, path=path):
+        return None
+    return (
+        "'command' has spaces, and there is no program of this name; put the program alone into 'command' "
+        "and each word behind it into 'args'"
+    )
 
 
 def _http(entry: Entry, found: Reader) -> dict[str, Any]:
     url = found.fill_url(entry.text("url") or "")
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+    headers = MappingProxyType(found.fill_table(entry.table("headers"), "headers"))
+    for name, value in headers.items():
+        if not (name + value).isprintable():  # libraries show the value in their complaint
+            raise ConfigError(
+                f"{entry.place}: {f'headers.{name}'!r} holds a line break or a control character"
+            )
+    scheme, host = urlsplit(url)[:2]
+    if scheme in _UNSUPPORTED_SCHEMES:
+        problem = f"addresses with {scheme}: are not supported; use one with http: or https:"
+        return {"url": url, "headers": headers, "problem": problem}
+    if scheme not in ("http", "https") or not host:
         raise ConfigError(f"{entry.place}: 'url' must begin with http:// or https:// and name a host")
-    return {"url": url, "headers": MappingProxyType(found.fill_table(entry.table("headers"), "headers"))}
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+    return {"url": url, "headers": headers}

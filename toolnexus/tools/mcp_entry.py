@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from toolnexus.core.names import did_you_mean, nearest
 from toolnexus.errors import ConfigError
+from toolnexus.tools.mcp_hosts import HTTP_KEYS, STDIO_KEYS, is_foreign, says_nothing
 
-logger = logging.getLogger("toolnexus.mcp")
-
-_OURS = "args command cwd disabled enabled env envFile environment headers protocol timeout tools type url"
-_KEYS = _OURS.split()
-_FOREIGN = frozenset(
-    "$schema alwaysAllow auth autoApprove autoStart description dev displayName gallery icon id name oauth"
-    " sandbox sandboxEnabled scope source title transportType trust version".split()
-)
-"""Keys that other hosts understand and that change nothing here."""
+_KEYS = (*STDIO_KEYS, *HTTP_KEYS, "disabled", "enabled", "protocol", "timeout", "tools", "type")
 
 
 class Entry:
     """Every complaint is a `ConfigError` that names where it is and shows no value."""
 
     def __init__(self, place: str, data: Mapping[Any, Any]) -> None:
-        """Raises `ConfigError` for a key that looks like a typing error; other strange ones warn."""
+        """Raises `ConfigError` for a key that looks like a typing error."""
         self.place = place
         self._data = data
-        for key in data:
-            self._check(key)
+        self.ignored: list[str] = [str(key) for key in data if not self._knows(key)]
+        """Keys that change nothing here."""
 
     def has(self, key: str) -> bool:
         return self._data.get(key) is not None
@@ -75,16 +66,29 @@ class Entry:
     def wrong(self, key: str, what: str, value: Any) -> NoReturn:
         raise ConfigError(f"{self.place}: {key!r} must be {what}, not {kind_of(value)}")
 
-    def _check(self, key: Any) -> None:
-        if key in _KEYS or key in _FOREIGN:
-            return
-        if isinstance(key, str) and (close := nearest(key, _KEYS)) and _is_typo(key, close[0]):
-            raise ConfigError(f"{self.place}: unknown key {key!r}{did_you_mean(key, _KEYS)}")
-        logger.warning("%s: key %r is not known here and changes nothing", self.place, key)
+    def ignore(self, keys: Iterable[str]) -> None:
+        """Count these among the keys that change nothing, where they are there."""
+        self.ignored += [key for key in keys if key in self._data]
+
+    def matters(self, key: str) -> bool:
+        """Whether the value under a key asks for anything."""
+        return not says_nothing(self._data.get(key))
+
+    def _knows(self, key: Any) -> bool:
+        if key in _KEYS:
+            return True
+        if isinstance(key, str) and not is_foreign(key):
+            if (close := nearest(key, _KEYS)) and _is_typo(key, close[0]):
+                raise ConfigError(f"{self.place}: unknown key {key!r}{did_you_mean(key, _KEYS)}")
+        return False
 
 
 def _is_typo(key: str, known: str) -> bool:
-    return SequenceMatcher(None, key.lower(), known.lower()).ratio() >= 0.75
+    """Whether one was meant as the other: nearly the same letters, or the same in another order."""
+    from difflib import SequenceMatcher
+
+    key, known = key.lower(), known.lower()
+    return sorted(key) == sorted(known) or SequenceMatcher(None, key, known).ratio() >= 0.75
 
 
 def kind_of(value: Any) -> str:

@@ -12,12 +12,15 @@ from urllib.parse import parse_qsl, urlsplit
 from toolnexus.errors import ConfigError
 from toolnexus.protocols.mcp.process import SAFE_NAMES
 
-_VARIABLE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_.-]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_.-]*|/)(?::-([^}]*))?\}")
+_OF_AN_EDITOR = re.compile(r"\$\{(command|config|extension\w*|file\w*|workspaceFolder\w*):[^}]*\}")
+"""Variables that only the editor itself can fill in."""
 _SENSITIVE = re.compile(
     r"(?:^|[_-])(?:key|token|auth|pass|pat|session)(?:$|[_-])|api_?key|secret|passw|authoriz|credential|cookie",
     re.I,
 )
 """Names of things whose values are secrets: `API_KEY`, `Authorization`, but not `MAX_TOKENS`."""
+_QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?$""")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _HARMLESS = frozenset(SAFE_NAMES) | {"PWD"}
 
@@ -25,20 +28,27 @@ _HARMLESS = frozenset(SAFE_NAMES) | {"PWD"}
 class Values:
     """Fills `${…}` in. `inputs` are the questions of a VS Code file: the environment answers them."""
 
-    def __init__(self, workspace: Path, inputs: Sequence[Any]) -> None:
-        self.workspace = workspace
+    def __init__(self, folder: Path | None, inputs: Sequence[Any]) -> None:
+        """`folder` is the one that the file belongs to, if it belongs to one."""
+        self.workspace = workspace = Path.cwd() if folder is None else folder
+        self._folder = folder
         self._places = {
             "workspaceFolder": str(workspace),
             "workspaceFolderBasename": workspace.name,
             "userHome": str(Path.home()),
             "pathSeparator": os.sep,
+            "/": os.sep,
         }
         self._defaults: dict[str, str] = {}
+        self._passwords: set[str] = set()
         for item in inputs:
             if isinstance(item, Mapping):
                 question = cast("Mapping[str, Any]", item)
+                id = str(question.get("id"))
                 if isinstance(default := question.get("default"), str):
-                    self._defaults[str(question.get("id"))] = default
+                    self._defaults[id] = default
+                if question.get("password") is True:
+                    self._passwords.add(id)
 
     def reader(self, place: str) -> Reader:
         """One that collects the secrets of one server. `place` is how errors call the server."""
@@ -49,6 +59,16 @@ class Values:
         if kind == "input":
             return re.sub(r"[^A-Za-z0-9]", "_", name).upper(), self._defaults.get(name)
         return name, self._places.get(name) if kind is None else None
+
+    def is_password(self, kind: str | None, name: str) -> bool:
+        """Whether the file says that this answer must not be shown."""
+        return kind == "input" and name in self._passwords
+
+    def folder(self, cwd: str | None) -> str | None:
+        """Where a server runs: its `cwd`, seen from the folder of the file, or that folder."""
+        if cwd is None:
+            return None if self._folder is None else str(self._folder)
+        return str(self.workspace / Path(cwd).expanduser())
 
 
 class Reader:
@@ -74,18 +94,30 @@ class Reader:
             plain = builtin if default is None else default
             value: str | None = os.environ.get(variable) or plain
             if value is None and variable not in os.environ:
-                raise ConfigError(
-                    f"{self._place}: {key!r} needs the environment variable {variable!r}, which is not set;"
-                    f" set it, or write ${{{variable}:-default}}"
-                )
+                raise self._missing(key, variable, name if kind == "input" else None)
             if value is None or value == plain or variable in _HARMLESS:
                 return value or ""
-            if private or _sensitive(variable) or _has_password(value):
+            secret = private or self._values.is_password(kind, name)
+            if secret or _sensitive(variable) or _has_password(value):
                 self.note(value)
                 self.names.append(variable)
             return value
 
+        if foreign := _OF_AN_EDITOR.search(text):
+            raise ConfigError(
+                f"{self._place}: {key!r} uses ${{{foreign[1]}:…}}, which only an editor fills in; write what"
+                " it stands for, or ${NAME} for an environment variable"
+            )
+        if any("${" in (match[3] or "") for match in _VARIABLE.finditer(text)):
+            raise ConfigError(f"{self._place}: {key!r} has a variable inside of a default; write a plain one")
         return _VARIABLE.sub(value_of, text)
+
+    def _missing(self, key: str, variable: str, input: str | None) -> ConfigError:
+        asked = "" if input is None else f" as the answer to input {input!r}"
+        return ConfigError(
+            f"{self._place}: {key!r} needs the environment variable {variable!r}{asked}, which is not set;"
+            f" set it, or write ${{{variable}:-default}}"
+        )
 
     def fill_table(self, table: Mapping[str, str], key: str) -> dict[str, str]:
         """Every value filled in. What comes from variables is secret, and so is what stands under a
@@ -135,12 +167,21 @@ def _has_password(value: str) -> bool:
 def read_env_file(path: Path, place: str) -> dict[str, str]:
     """The `NAME=value` lines of a file. Raises `ConfigError` when it cannot be read."""
     try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        if path.exists() and not path.is_file():  # a pipe would block for ever
+            raise OSError("no regular file")
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{place}: the envFile {str(path)!r} cannot be read: {error}") from error
     out: dict[str, str] = {}
     for line in text.splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
-            out[name.strip()] = value.strip().strip("\"'")
+            out[name.strip()] = _unquoted(value.strip())
     return out
+
+
+def _unquoted(value: str) -> str:
+    """A value without its quotes, or without the comment behind it."""
+    if quoted := _QUOTED.match(value):
+        return quoted[2]
+    return re.split(r"\s#", value, maxsplit=1)[0].rstrip()

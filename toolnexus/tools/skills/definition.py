@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_SAMPLE = 10
-_LINE_END = re.compile(r"\s*\n\s*")
+MAX_SHOWN = 4096
+"""Characters of a description that the catalog shows."""
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_BREAK = re.compile(rf"[{_CONTROL}]")
+_UNSPEAKABLE = re.compile(rf"[{_CONTROL}\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLOCK_TAG = re.compile(r"<(?=\s*(?:/\s*)?skill_(?:content|files)\b)", re.I)
+_FILE_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:skill_content|skill_files|file)\b)", re.I)
+_ATTRIBUTE = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +39,10 @@ class SkillDef:
     """What its author wrote under `allowed-tools`. For the host to read; it grants nothing."""
     folder: Path | None = None
     """The folder that it was loaded from."""
+    root: Path | None = None
+    """That folder with links resolved, as it was when the skill was loaded."""
+    file: Path | None = None
+    """Its `SKILL.md` with links resolved, as it was then."""
 
     @property
     def url(self) -> str:
@@ -42,24 +55,43 @@ def sample_size(sample_limit: int) -> int:
     return DEFAULT_SAMPLE if sample_limit == 0 else max(sample_limit, 0)
 
 
+def one_line(text: str) -> str:
+    """`text` with a space for every line break or other control character, and the white space there."""
+    return " ".join([part for piece in _BREAK.split(encodable(text)) if (part := piece.strip())])
+
+
+def encodable(text: str) -> str:
+    """`text` with lone surrogates (bytes of a path that are not UTF-8) as U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def listable(file: str) -> bool:
+    """Whether a line of the list can carry this path: no line break, nothing that is not UTF-8."""
+    return not _UNSPEAKABLE.search(file)
+
+
 def render(skill: SkillDef, sample_limit: int = 0) -> str:
-    """The text that the `skill` tool answers with."""
+    """The text that the `skill` tool answers with.
+
+    A tag of the block itself inside of a skill is written with `&lt;`, so that nothing in a skill
+    can end the block early or open a second one. All other text stays as it is.
+    """
     lines = [
-        f'<skill_content name="{skill.name}">',
-        f"# Skill: {skill.name}",
+        f'<skill_content name="{one_line(skill.name).translate(_ATTRIBUTE)}">',
+        f"# Skill: {_BLOCK_TAG.sub('&lt;', one_line(skill.name))}",
         "",
-        skill.content.strip(),
+        _BLOCK_TAG.sub("&lt;", skill.content.strip()),
         "",
-        f"Base directory for this skill: {skill.url}",
+        f"Base directory for this skill: {_BLOCK_TAG.sub('&lt;', one_line(skill.url))}",
         "Relative paths in this skill (e.g., scripts/, reference/) are relative to this base directory.",
     ]
-    files = list(skill.resources)[: sample_size(sample_limit)]
+    files = [file for file in skill.resources if listable(file)][: sample_size(sample_limit)]
     if files:
         lines += ["Note: file list is sampled.", "", "<skill_files>"]
-        lines += [f"<file>{file}</file>" for file in files]
+        lines += [f"<file>{_FILE_TAG.sub('&lt;', file)}</file>" for file in files]
         lines.append("</skill_files>")
     lines.append("</skill_content>")
-    return "\n".join(lines)
+    return encodable("\n".join(lines))
 
 
 def catalog(skills: Sequence[SkillDef]) -> str:
@@ -73,5 +105,10 @@ def catalog(skills: Sequence[SkillDef]) -> str:
         "",
         "## Available Skills",
     ]
-    lines += [f"- **{s.name}**: {_LINE_END.sub(' ', s.description.strip())}" for s in described]
-    return "\n".join(lines)
+    lines += [f"- **{s.name}**: {_shown(s.description)}" for s in described]
+    return encodable("\n".join(lines))
+
+
+def _shown(description: str) -> str:
+    line = one_line(description)
+    return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"

@@ -7,9 +7,13 @@ typed. A value that is no valid YAML (an unquoted colon, a leading bracket) is t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+MAX_HEADER = 65_536
+"""Characters of a header; a longer one is an error."""
 
 _ENTRY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+|$)")
 _CONTINUES = re.compile(r"[ \t#]|- |$")
@@ -29,6 +33,8 @@ class FrontMatter:
     """What follows the header, line ends as `\\n`."""
     rescued: tuple[str, ...] = ()
     """Keys whose value was no valid YAML text and was taken as written."""
+    repeated: tuple[str, ...] = ()
+    """Keys that stand there more than once; the last one counts."""
 
 
 def read_front_matter(text: str) -> FrontMatter:
@@ -42,25 +48,41 @@ def read_front_matter(text: str) -> FrontMatter:
     end = next((n for n, line in enumerate(lines) if n and line.rstrip() == "---"), None)
     if end is None:
         raise ValueError("the front matter has no closing line '---'")
-    header, body = lines[1:end], "\n".join(lines[end + 1 :])
+    header, body = [_without_tabs(line) for line in lines[1:end]], "\n".join(lines[end + 1 :])
+    if (size := sum(map(len, header))) > MAX_HEADER:
+        raise ValueError(f"the front matter has {size} characters; at most {MAX_HEADER} are read")
     failure = "a sentence is written as a list"
     try:
-        fields = _mapping("\n".join(header))
+        fields, repeated = _mapping("\n".join(header))
         if all(isinstance(fields.get(key, ""), str) for key in _PROSE):
-            return FrontMatter(fields, body)
+            return FrontMatter(fields, body, (), _harmless(repeated))
     except ValueError as error:
         failure = str(error)
-    fields, rescued = _entry_by_entry(header, failure)
-    return FrontMatter(fields, body, rescued)
+    fields, rescued, repeated = _entry_by_entry(header, failure)
+    return FrontMatter(fields, body, rescued, _harmless(repeated))
 
 
-def _mapping(header: str) -> dict[str, Any]:
-    """`header` as YAML where every scalar is a string."""
+def _without_tabs(line: str) -> str:
+    """An entry with a space after its colon: only one of the two parsers of PyYAML accepts a tab."""
+    start = _ENTRY.match(line)
+    return f"{line[: start.end()].rstrip()} {line[start.end() :]}".rstrip() if start else line
+
+
+def _harmless(repeated: tuple[str, ...]) -> tuple[str, ...]:
+    for key in _IDENTITY:
+        if key in repeated:
+            raise ValueError(f"{key!r} stands there more than once")
+    return repeated
+
+
+def _mapping(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """`header` as YAML where every scalar is a string, and the keys that it repeats."""
     import yaml
 
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(header)
     try:
-        fields = yaml.load(header, Loader=loader)
+        node: Any = loader.get_single_node()
+        fields: Any = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 2}: " if mark is not None else ""
@@ -69,20 +91,30 @@ def _mapping(header: str) -> dict[str, Any]:
         raise ValueError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    if fields is None:
-        return {}
+    finally:
+        loader.dispose()
+    if node is None or fields is None:
+        return {}, ()
     if not isinstance(fields, dict):
         raise ValueError("the front matter holds no 'key: value' lines")
-    return cast("dict[str, Any]", fields)
+    return cast("dict[str, Any]", fields), _repeated([key.value for key, _ in node.value])
 
 
-def _entry_by_entry(header: list[str], failure: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _repeated(keys: list[str]) -> tuple[str, ...]:
+    return tuple([key for key, times in Counter(keys).items() if times > 1])
+
+
+def _entry_by_entry(
+    header: list[str], failure: str
+) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Read each top-level entry alone, so that one bad value does not spoil the others."""
     fields: dict[str, Any] = {}
     rescued: list[str] = []
+    keys: list[str] = []
     for key, lines in _entries(header, failure):
+        keys.append(key)
         try:
-            value = _mapping("\n".join(lines))[key]
+            value = _mapping("\n".join(lines))[0][key]
             sound = key not in _PROSE or isinstance(value, str)
         except ValueError:
             value, sound = None, False
@@ -92,7 +124,7 @@ def _entry_by_entry(header: list[str], failure: str) -> tuple[dict[str, Any], tu
                 raise ValueError(failure)
             rescued.append(key)
         fields[key] = value
-    return fields, tuple(rescued)
+    return fields, tuple(dict.fromkeys(rescued)), _repeated(keys)
 
 
 def _entries(header: list[str], failure: str) -> Iterator[tuple[str, list[str]]]:

@@ -4,39 +4,107 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from toolnexus.errors import ConfigError
-from toolnexus.tools.skills.definition import SkillDef, sample_size
+from toolnexus.errors import ConfigError, ToolError
+from toolnexus.tools.builtin.bounded import Clock
+from toolnexus.tools.builtin.paths import open_file
+from toolnexus.tools.skills.definition import SkillDef, encodable, one_line, sample_size
 from toolnexus.tools.skills.frontmatter import FrontMatter, read_front_matter
+from toolnexus.tools.skills.walk import FILE, siblings, skill_files
 
-FILE = "SKILL.md"
+MAX_FILE = 1 << 20
+"""Bytes of a `SKILL.md`; a larger one is not loaded."""
+MAX_NAME = 256
 MAX_DESCRIPTION = 1024
-NOT_LOADED = ("missing-name", "malformed-frontmatter", "duplicate-name", "unreadable")
+SECONDS = 30.0
+"""For one folder of skills, or one provider."""
+NOT_LOADED = ("missing-name", "malformed-frontmatter", "duplicate-name", "unreadable", "misnamed-file")
 
 _PLAIN_NAME = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 _ALLOWED_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
-_SKIPPED = (".git", "node_modules")
-_UNSPEAKABLE = re.compile(r"[\n\ud800-\udfff]")
-"""Names that no text can carry: a line break, bytes that are not UTF-8."""
+_MAX_ALLOWED_TOOLS = 4096
+_MAX_DETAIL = 300
 
 
 class SkillIssue(TypedDict):
     """What is wrong with a skill, as plain data.
 
     `reason` of one that was not loaded: `missing-name`, `malformed-frontmatter`, `duplicate-name`,
-    `unreadable`. Of a loaded one: `rescued-yaml`, `name-mismatch`, `invalid-name`,
-    `missing-description`, `long-description`.
+    `unreadable`. Of a loaded one: `rescued-yaml`, `repeated-key`, `name-mismatch`, `invalid-name`,
+    `missing-description`, `long-description`. Of a place: `misnamed-file`, `no-skills`.
     """
 
     path: str
     reason: str
     detail: str
+
+
+def issue(path: str | Path, reason: str, detail: str) -> SkillIssue:
+    """An entry of a report; both texts can be written as UTF-8, and the detail is a short line."""
+    detail = one_line(detail)
+    if len(detail) > _MAX_DETAIL:
+        detail = detail[: _MAX_DETAIL - 1] + "…"
+    return SkillIssue(path=encodable(str(path)), reason=reason, detail=detail)
+
+
+class Search:
+    """Folders searched one after the other: what was found so far, and what was wrong.
+
+    Each gets `seconds`. One file that several folders lead to is found once.
+    """
+
+    def __init__(self, sample_limit: int, seconds: float = SECONDS) -> None:
+        self.skills: list[SkillDef] = []
+        self.report: list[SkillIssue] = []
+        self._sample_limit = sample_limit
+        self._seconds = seconds
+        self._seen: set[str] = set()
+
+    def below(self, top: Path) -> None:
+        """Load every skill below `top`; whatever is wrong is reported."""
+        clock = Clock(self._seconds, "the skills after that are missing")
+        real = Path(os.path.realpath(top))
+        found = any(Path(known).is_relative_to(real) for known in self._seen)
+        try:
+            for file in skill_files(top, self._seen, clock, self._doubt):
+                found = True
+                self._load(Path(file), clock)
+        except ToolError as error:
+            self._doubt(str(top), "unreadable", str(error))
+        if not found:
+            self._doubt(str(top), "no-skills", f"nothing below it is called {FILE!r}")
+
+    def _doubt(self, path: str, reason: str, detail: str) -> None:
+        self.report.append(issue(path, reason, detail))
+
+    def _load(self, file: Path, clock: Clock) -> None:
+        real = Path(os.path.realpath(file))
+        try:
+            skill, rescued, repeated = _skill(file, real, _read(real))
+        except UnicodeDecodeError as error:
+            return self._doubt(str(file), "unreadable", f"not UTF-8 at byte {error.start}")
+        except (ToolError, OSError) as error:
+            return self._doubt(str(file), "unreadable", str(error))
+        except LookupError as error:
+            return self._doubt(str(file), "missing-name", error.args[0])
+        except ValueError as error:
+            return self._doubt(str(file), "malformed-frontmatter", str(error))
+        skill = replace(skill, resources=_sample(skill, self._sample_limit, clock))
+        self.skills.append(skill)
+        for key in rescued:
+            detail = f"{key!r} is no valid YAML text and was taken as written; put it in quotes"
+            self._doubt(str(file), "rescued-yaml", detail)
+        for key in repeated:
+            self._doubt(
+                str(file), "repeated-key", f"{key!r} stands there more than once; the last one counts"
+            )
+        for reason, detail in _doubts(skill):
+            self._doubt(str(file), reason, detail)
 
 
 def load_skills(
@@ -46,25 +114,24 @@ def load_skills(
 
     In the order of `paths`, then by path; the first of a name wins. `sample_limit` is how many
     files beside a skill are listed: 0 = 10, n, -1 = none. A file that cannot be used is an issue,
-    never an exception. Raises `ConfigError` when one of `paths` is no folder.
+    never an exception. Each of `paths` gets 30 seconds. Raises `ConfigError` when one is no folder.
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    report: list[SkillIssue] = []
-    found: list[SkillDef] = []
-    seen: set[str] = set()
-    for root in [skill_folder(path) for path in given]:
-        for file in _skill_files(root, seen, report):
-            skill = _load(Path(file), sample_limit, report)
-            if skill is not None:
-                found.append(skill)
-    return first_of_each_name(found, report), report
+    search = Search(sample_limit)
+    for top in [skill_folder(path) for path in given]:
+        search.below(top)
+    return first_of_each_name(search.skills, search.report), search.report
 
 
 def skill_folder(path: str | Path) -> Path:
     """`path` as an absolute folder. Raises `ConfigError` when there is none."""
-    folder = Path(os.path.abspath(Path(path).expanduser()))
-    if not str(path) or not folder.is_dir():
-        state = "is no folder" if folder.exists() else "does not exist"
+    try:
+        folder = Path(os.path.abspath(Path(path).expanduser()))
+        found, there = folder.is_dir(), folder.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a NUL, nobody's home
+        raise ConfigError(f"skills: {str(path)!r} is no path of a folder: {error}") from None
+    if not str(path) or not found:
+        state = "is no folder" if there else "does not exist"
         raise ConfigError(f"skills: {str(path)!r} {state}; name a folder that holds skills")
     return folder
 
@@ -76,7 +143,7 @@ def first_of_each_name(skills: Iterable[SkillDef], report: list[SkillIssue]) -> 
         first = kept.setdefault(skill.name, skill)
         if first is not skill:
             detail = f"{skill.name!r} is already taken by {origin(first)}"
-            report.append(SkillIssue(path=origin(skill), reason="duplicate-name", detail=detail))
+            report.append(issue(origin(skill), "duplicate-name", detail))
     return list(kept.values())
 
 
@@ -85,53 +152,62 @@ def origin(skill: SkillDef) -> str:
     return str(skill.folder / FILE) if skill.folder is not None else skill.url
 
 
-def reread(skill: SkillDef, folder: Path, sample_limit: int) -> SkillDef:
-    """The skill of `folder` as it is on disk now.
+def reread(skill: SkillDef, sample_limit: int, clock: Clock) -> SkillDef:
+    """A skill of a folder as it is on disk now.
 
-    Name and description stay: they are in the system prompt. Raises `OSError` or `ValueError` when
-    the file can no longer be read.
+    Name and description stay: they are in the system prompt. Raises `ToolError`, `OSError` or
+    `ValueError` when it can no longer be read, also when its file or folder has become a link:
+    whoever may write there must not reach more through it.
     """
-    matter = _read(folder / FILE)
-    resources = tuple(islice(_siblings(folder), sample_size(sample_limit)))
-    return replace(skill, content=matter.body, resources=resources)
+    folder, root, file = skill.folder, skill.root, skill.file
+    if folder is None or root is None or file is None:
+        return skill
+    if os.path.realpath(folder) != str(root) or os.path.realpath(file) != str(file):
+        raise OSError("it leads elsewhere since it was loaded")
+    content = _read(file).body
+    return replace(skill, content=content, resources=_sample(skill, sample_limit, clock))
+
+
+def _sample(skill: SkillDef, sample_limit: int, clock: Clock) -> tuple[str, ...]:
+    if skill.folder is None or skill.root is None:
+        return tuple(skill.resources)
+    return tuple(islice(siblings(skill.folder, skill.root, clock), sample_size(sample_limit)))
 
 
 def _read(file: Path) -> FrontMatter:
-    if not file.is_file():  # a pipe would block for ever
-        raise OSError("not a regular file")
-    return read_front_matter(file.read_bytes().decode("utf-8"))
+    """The text at a place without links. Never waits: what is no regular file is refused."""
+    with open_file(file, FILE) as stream:
+        data = stream.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise OSError(f"larger than {MAX_FILE} bytes")
+    if (at := data.find(b"\0")) >= 0:
+        raise OSError(f"no text: a NUL at byte {at}")
+    return read_front_matter(data.decode("utf-8"))
 
 
-def _load(file: Path, sample_limit: int, report: list[SkillIssue]) -> SkillDef | None:
-    def note(reason: str, detail: str) -> None:
-        report.append(SkillIssue(path=str(file), reason=reason, detail=detail))
-
-    try:
-        matter = _read(file)
-    except UnicodeDecodeError as error:
-        return note("unreadable", f"not UTF-8 at byte {error.start}")
-    except OSError as error:
-        return note("unreadable", _why(error))
-    except ValueError as error:
-        return note("malformed-frontmatter", str(error))
+def _skill(file: Path, real: Path, matter: FrontMatter) -> tuple[SkillDef, tuple[str, ...], tuple[str, ...]]:
+    """The skill of one file. Raises `LookupError` without a name, `ValueError` for an unusable one."""
     name = matter.fields.get("name")
-    if not isinstance(name, str) or not name.strip():
-        return note("missing-name", "the front matter has no text under 'name'")
+    if not matter.fields:
+        raise LookupError(
+            "no front matter, or an empty one; begin with '---', 'name: …', 'description: …', '---'"
+        )
+    if not isinstance(name, str) or not (name := one_line(name)):
+        raise LookupError("the front matter has no text under 'name'")
+    if len(name) > MAX_NAME:
+        raise ValueError(f"the name has {len(name)} characters; 64 are usual, {MAX_NAME} the most")
     folder = file.parent
     skill = SkillDef(
         name=" ".join(name.split()),
         content=matter.body,
         description=str(matter.fields.get("description", "")).strip(),
-        resources=tuple(islice(_siblings(folder), sample_size(sample_limit))),
         base=folder.as_uri(),
         allowed_tools=_allowed_tools(matter.fields.get("allowed-tools")),
         folder=folder,
+        root=Path(os.path.realpath(folder)),
+        file=real,
     )
-    for key in matter.rescued:
-        note("rescued-yaml", f"{key!r} is no valid YAML text and was taken as written; put it in quotes")
-    for reason, detail in _doubts(skill):
-        note(reason, detail)
-    return skill
+    return skill, matter.rescued, matter.repeated
 
 
 def _doubts(skill: SkillDef) -> Iterator[tuple[str, str]]:
@@ -150,66 +226,7 @@ def _doubts(skill: SkillDef) -> Iterator[tuple[str, str]]:
 
 def _allowed_tools(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(_ALLOWED_TOOL.findall(value))
+        return tuple(_ALLOWED_TOOL.findall(value[:_MAX_ALLOWED_TOOLS]))
     if not isinstance(value, list):
         return ()
     return tuple(v for v in cast("list[Any]", value) if isinstance(v, str))
-
-
-def _skill_files(root: Path, seen: set[str], report: list[SkillIssue]) -> Iterator[str]:
-    """The paths of all `SKILL.md` below `root`. Each folder is visited once, whatever links to it,
-    and by its own path before any link: a skill is known by its place."""
-    waiting, links = [str(root)], list[str]()
-    while waiting or links:
-        folder = waiting.pop() if waiting else links.pop(0)
-        real = os.path.realpath(folder)
-        if real in seen:
-            continue
-        seen.add(real)
-        try:
-            entries = _in_path_order(folder)
-        except OSError as error:
-            report.append(SkillIssue(path=folder, reason="unreadable", detail=_why(error)))
-            continue
-        yield from (e.path for e in entries if e.name == FILE and not _holds(e.is_dir))
-        below = [e for e in entries if _holds(e.is_dir)]
-        waiting += [e.path for e in reversed(below) if not e.is_symlink()]
-        links += [e.path for e in below if e.is_symlink()]
-
-
-def _siblings(folder: Path) -> Iterator[str]:
-    """The files of a skill in code-point order of their relative paths, every `SKILL.md` left out.
-
-    Lazy: a big folder is read only as far as it is asked for.
-    """
-    seen: set[str] = set()
-    waiting: list[str | os.DirEntry[str]] = [str(folder)]
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, str) or _holds(entry.is_dir):
-            path = os.fspath(entry)
-            real = os.path.realpath(path)
-            if real not in seen:
-                seen.add(real)
-                with suppress(OSError):
-                    waiting += reversed(_in_path_order(path))
-        elif entry.name != FILE and _holds(entry.is_file) and not _UNSPEAKABLE.search(entry.name):
-            yield entry.path
-
-
-def _in_path_order(folder: str) -> list[os.DirEntry[str]]:
-    """Its entries, so sorted that walking them in depth gives whole paths in code-point order."""
-    with os.scandir(folder) as entries:
-        wanted = [e for e in entries if e.name not in _SKIPPED]
-    return sorted(wanted, key=lambda e: e.name + "/" if _holds(e.is_dir) else e.name)
-
-
-def _holds(test: Callable[[], bool]) -> bool:
-    try:
-        return test()
-    except OSError:  # a link to itself
-        return False
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,19 +15,27 @@ from toolnexus.core.names import did_you_mean
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.threads import run_in_thread
+from toolnexus.tools.builtin.bounded import Clock, in_time
 from toolnexus.tools.filters import FilterSpec, NameFilter
-from toolnexus.tools.skills.definition import SkillDef, catalog, render
+from toolnexus.tools.skills.definition import SkillDef, catalog, encodable, one_line, render
+from toolnexus.tools.skills.given import usable
 from toolnexus.tools.skills.load import (
     NOT_LOADED,
+    SECONDS,
+    Search,
     SkillIssue,
     first_of_each_name,
-    load_skills,
-    origin,
+    issue,
     reread,
     skill_folder,
 )
 
 logger = logging.getLogger("toolnexus.skills")
+
+_CALL_SECONDS = 10.0
+_GRACE = 1.0
+"""Seconds that a search gets to notice by itself that its time is up."""
+_MAX_PROVIDED = 10_000
 
 SkillProvider = Callable[[], Iterable[SkillDef] | Awaitable[Iterable[SkillDef]]]
 """Gives skills as data when a source opens; plain (called in a thread) or async."""
@@ -69,7 +79,7 @@ class SkillSet:
     @cached_property
     def roots(self) -> tuple[Path, ...]:
         """The folders of these skills, links resolved: what file tools may read beside `workdir`."""
-        return tuple(dict.fromkeys(s.folder.resolve() for s in self.skills if s.folder is not None))
+        return tuple(dict.fromkeys(s.root or s.folder.resolve() for s in self.skills if s.folder is not None))
 
     def catalog(self) -> str:
         """What the system prompt says of these skills; `""` when there is nothing to say."""
@@ -95,14 +105,16 @@ class SkillSet:
         if skill is None:
             names = self.names
             raise ToolError(f"unknown skill {name!r}; available: {names}{did_you_mean(name, names)}")
-        place = skill.url
-        if skill.folder is not None:
-            place = str(skill.folder)
-            try:
-                skill = await run_in_thread(reread, skill, skill.folder, self._sample_limit)
-            except (OSError, ValueError) as error:
-                raise ToolError(f"skill {name!r} can no longer be read: {error}") from error
-        return ToolResult(output=render(skill, self._sample_limit), metadata={"name": name, "dir": place})
+        clock = Clock(_CALL_SECONDS, "the disk does not answer")
+        try:
+            text = await in_time(clock, lambda: render(self._current(skill, clock), self._sample_limit))
+        except (ToolError, OSError, ValueError) as error:
+            raise ToolError(f"skill {name!r} can no longer be read: {error}") from error
+        place = skill.url if skill.folder is None else str(skill.folder)
+        return ToolResult(output=text, metadata={"name": name, "dir": encodable(place)})
+
+    def _current(self, skill: SkillDef, clock: Clock) -> SkillDef:
+        return skill if skill.file is None else reread(skill, self._sample_limit, clock)
 
 
 class SkillSource:
@@ -156,21 +168,30 @@ class SkillSource:
 
         Raises `ConfigError` when the filter names a skill that does not exist.
         """
-        skills, report = await run_in_thread(
-            partial(load_skills, self._folders, sample_limit=self._sample_limit)
-        )
+        skills, report = await self._from_folders()
         for entry in self._data:
             given = [entry] if isinstance(entry, SkillDef) else await _provided(entry, report)
-            skills += [s for s in given if _named(s, report)]
+            skills += [s for one in given if (s := usable(one, report)) is not None]
         skills = first_of_each_name(skills, report)
-        for issue in report:
-            logger.warning("%s: %s (%s)", issue["path"], issue["detail"], issue["reason"])
-        lost = any(issue["reason"] in NOT_LOADED for issue in report)
+        for found in report:
+            logger.warning("%s: %s (%s)", one_line(found["path"]), found["detail"], found["reason"])
+        lost = any(found["reason"] in NOT_LOADED for found in report)
         self._filter.check((s.name for s in skills), "skills", incomplete=lost)
         self.report = report
         self.skill_set = SkillSet(
             (s for s in skills if self._filter.admits(s.name)), sample_limit=self._sample_limit
         )
+
+    async def _from_folders(self) -> tuple[list[SkillDef], list[SkillIssue]]:
+        """What is in the folders. One whose disk hangs costs its own skills only."""
+        search = Search(self._sample_limit, SECONDS)
+        for top in self._folders:
+            try:
+                async with asyncio.timeout(SECONDS + _GRACE):
+                    await run_in_thread(search.below, top)
+            except TimeoutError:
+                search.report.append(issue(top, "unreadable", f"no answer within {SECONDS:g} s"))
+        return list(search.skills), list(search.report)
 
     async def aclose(self) -> None:
         self.skill_set = SkillSet()
@@ -226,20 +247,20 @@ def _is_entry(value: Any) -> bool:
     return isinstance(value, (str, Path, SkillDef)) or callable(value)
 
 
-async def _provided(provider: SkillProvider, report: list[SkillIssue]) -> list[SkillDef]:
+async def _provided(provider: SkillProvider, report: list[SkillIssue]) -> list[Any]:
+    """What a provider gives, in its time and not without end."""
+    label = getattr(provider, "__qualname__", type(provider).__name__)
+    limit = asyncio.timeout(SECONDS)
     try:
-        given = await run_in_thread(provider)
-        return list(await given if inspect.isawaitable(given) else given)
+        async with limit:
+            given = await run_in_thread(provider)
+            given = await given if inspect.isawaitable(given) else given
+            skills = await run_in_thread(lambda: list(islice(given, _MAX_PROVIDED + 1)))
     except Exception as error:  # foreign code: one that fails must not take the others along
-        label = getattr(provider, "__qualname__", type(provider).__name__)
-        detail = f"the provider failed: {type(error).__name__}: {error}"
-        report.append(SkillIssue(path=label, reason="unreadable", detail=detail))
+        late = limit.expired() and isinstance(error, TimeoutError)
+        why = f"no skills within {SECONDS:g} s" if late else f"{type(error).__name__}: {error}"
+        report.append(issue(label, "unreadable", f"the provider failed: {why}"))
         return []
-
-
-def _named(skill: SkillDef, report: list[SkillIssue]) -> bool:
-    if not skill.name:
-        report.append(
-            SkillIssue(path=origin(skill), reason="missing-name", detail="a SkillDef without a name")
-        )
-    return bool(skill.name)
+    if len(skills) > _MAX_PROVIDED:
+        report.append(issue(label, "unreadable", f"only the first {_MAX_PROVIDED} skills are taken"))
+    return skills[:_MAX_PROVIDED]
