@@ -1,0 +1,282 @@
+"""The shape of a config document: what the validation and the JSON Schema are made of.
+
+Imports pydantic, so it is itself imported only when a document is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import Field, Tag, WithJsonSchema
+
+from toolnexus.config.server_schema import SERVER
+from toolnexus.config.table import (
+    AgentName,
+    Amount,
+    Count,
+    Filter,
+    Seconds,
+    Table,
+    Text,
+    Texts,
+    by_kind,
+    one_of,
+)
+
+
+class Retries(Table):
+    """How failed requests go out again."""
+
+    retries: Amount | None = Field(None, description="Further attempts after a failed one (2).")
+    base: Seconds | None = Field(None, description="The first delay in seconds; it doubles each time (0.5).")
+    cap: Seconds | None = Field(
+        None, description="The longest wait in seconds that a server may ask for (60)."
+    )
+
+
+class Model(Table):
+    """A model with its own endpoint and options."""
+
+    name: Text = Field(
+        description="'provider:name', such as 'openai:gpt-5-mini'. Providers: openai, anthropic."
+    )
+    base_url: Text | None = Field(None, description="Another endpoint of the provider's style.")
+    api_key: str | None = Field(
+        None, description="The key, as '${NAME}'. Without it the variable of a known host gives it."
+    )
+    headers: dict[str, str] | None = Field(None, description="Headers of every request.")
+    params: dict[str, Any] | None = Field(
+        None, description="Merged into every request body, such as temperature. No variables in here."
+    )
+    retries: (
+        Annotated[
+            Annotated[Amount, Tag("\0number")] | Annotated[Retries, Tag("\0table")],
+            one_of("a whole number or a table", by_kind(number=int, table=dict)),
+        ]
+        | None
+    ) = Field(None, description="Further attempts after a failed request: a number, or a table.")
+    wire: Literal["sdk"] | None = Field(
+        None, description="'sdk': requests go through the vendor's own client library."
+    )
+    hints: ClassVar[Mapping[str, str]] = {
+        "body_transform": "it is code: pass a model object, load(…, model=OpenAIModel(…))"
+    }
+
+
+AnyModel = Annotated[
+    Annotated[Text, Tag("\0text")] | Annotated[Model, Tag("\0table")],
+    one_of("'provider:name' or a table with a name", by_kind(text=str, table=dict)),
+]
+
+
+class Ceilings(Table):
+    """Ceilings for one run and everything below it."""
+
+    requests: Amount | None = Field(None, description="Model requests.")
+    tokens: Amount | None = Field(None, description="Tokens of all requests.")
+    tool_calls: Amount | None = Field(None, description="Tool calls, `task` included.")
+    seconds: Seconds | None = Field(None, description="Seconds, those of waiting for a person apart.")
+    hints: ClassVar[Mapping[str, str]] = {
+        "cost": "a ceiling of cost is not supported by this version",
+        "concurrency": "it is set on the budget of the document, for the whole tree",
+    }
+
+
+class Budget(Ceilings):
+    """Ceilings for each ask and everything below it."""
+
+    concurrency: Count | None = Field(None, description="Sub-agents active at once in the whole tree (8).")
+    hints: ClassVar[Mapping[str, str]] = {"cost": Ceilings.hints["cost"]}
+
+
+class Skills(Table):
+    """Skill folders with options."""
+
+    paths: Texts = Field(description="Folders that hold skills (SKILL.md files).")
+    filter: Filter | None = Field(None, description="Which skills: names and globs, or {name: bool}.")
+    sample_limit: Annotated[int, Field(ge=-1)] | None = Field(
+        None, description="Files listed with a skill: 0 for ten, -1 for none."
+    )
+
+
+class Builtins(Table):
+    """Builtin tools with options."""
+
+    tools: Filter | None = Field(None, description="Which builtins: names and globs, or {name: bool}.")
+    sandbox: (
+        Annotated[
+            Annotated[bool, Tag("\0flag")] | Annotated[Literal["auto"], Tag("\0text")],
+            one_of("true, false or 'auto'", by_kind(flag=bool, text=str)),
+        ]
+        | None
+    ) = Field(None, description="Whether bash runs in a sandbox; 'auto': where the system has one.")
+    sandbox_network: bool | None = Field(
+        None, description="Whether commands in the sandbox reach the network."
+    )
+    webfetch_allow: list[Text] | None = Field(
+        None, description="Hosts that webfetch may reach although they are local or private."
+    )
+
+
+def _builtins_tag(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return by_kind(flag=bool, list=list)(value)
+    known = {*Builtins.keys(), *Builtins.twins()}
+    return "\0options" if known & set(cast("dict[str, Any]", value)) else "\0table"
+
+
+class Tools(Table):
+    """What an agent sees of the client's tools; a kind that is not named stays whole."""
+
+    mcp: Filter | None = Field(None, description="Servers, or tools by their final names.")
+    skills: Filter | None = Field(None, description="Skills.")
+    builtins: Filter | None = Field(None, description="Builtins.")
+    native: Filter | None = Field(None, description="Tools given in code.")
+
+
+class Agent(Table):
+    """Somebody whom `task` may delegate to."""
+
+    description: str | None = Field(None, description="What it is good at: the caller's model chooses by it.")
+    system_prompt: str | None = Field(None, description="Its instructions. No variables in here.")
+    model: AnyModel | None = Field(
+        None,
+        description="'provider:name', a name at the client's own endpoint, or a table of its own.",
+    )
+    tools: (
+        Annotated[
+            Annotated[list[str], Tag("\0list")] | Annotated[Tools, Tag("\0table")],
+            one_of("a list of names and globs, or a table of filters", by_kind(list=list, table=dict)),
+        ]
+        | None
+    ) = Field(
+        None, description="Names and globs (these and nothing else), or filters by kind. Without: everything."
+    )
+    agents: list[str] | None = Field(
+        None, description="Whom it may delegate to, by name. Without: everybody; []: nobody."
+    )
+    max_turns: Count | None = Field(
+        None, description="Model requests of one run. Without: those of its caller."
+    )
+    budget: Ceilings | None = Field(
+        None, description="Ceilings for each of its runs and everything below it."
+    )
+    workdir: Text | None = Field(None, description="The folder of its file tools. Without: its caller's.")
+    hints: ClassVar[Mapping[str, str]] = {
+        "card": "remote agents are not supported by this version",
+        "url": "remote agents are not supported by this version",
+        "permissions": "rules of permission are not supported by this version",
+        "output_type": "it is code: make the Agent in Python",
+        "hooks": "it is code: make the Agent in Python",
+        "name": "the name of an agent is the key of its table",
+        "prompt": "the instructions go into 'system_prompt'",
+    }
+
+
+class NamedAgent(Agent):
+    """An agent in a list."""
+
+    name: AgentName = Field(description="The name that `task` uses.")
+
+
+class AgentFiles(Table):
+    """Agents as Markdown files."""
+
+    paths: Texts = Field(description="Markdown files with front matter, or folders of these.")
+    models: dict[str, Text] | None = Field(
+        None, description="What the model names in the files mean, such as sonnet = 'anthropic:…'."
+    )
+
+
+_LATER = "not supported by this version"
+_OTHER_HOST = 'this is the MCP file of another host; name it in a document: mcp = "path/of/the/file.json"'
+
+
+class Root(Table):
+    """What a client is made of: its model, tools, agents and limits."""
+
+    schema_: str | None = Field(None, alias="$schema", description="The JSON Schema, for editors.")
+    model: AnyModel | None = Field(
+        None, description="'provider:name', or a table. Without: the variable TOOLNEXUS_MODEL."
+    )
+    base_url: Text | None = Field(None, description="Another endpoint of the provider's style.")
+    api_key: str | None = Field(
+        None, description="The key, as '${NAME}'. Without it the variable of a known host gives it."
+    )
+    headers: dict[str, str] | None = Field(None, description="Headers of every request to the model.")
+    system_prompt: str | None = Field(None, description="The client's instructions. No variables in here.")
+    max_turns: Count | None = Field(None, description="Model requests of one run (10).")
+    max_sub_agent_depth: Amount | None = Field(None, description="How deep agents may delegate (3).")
+    max_sub_agents: Amount | None = Field(None, description="Runs that one ask may start below it (16).")
+    allowed_models: list[Text] | None = Field(
+        None, description="The models that `task` may name. Without: those of the client and its agents."
+    )
+    budget: Budget | None = Field(None, description="Ceilings for each ask and everything below it.")
+    mcp_servers: dict[Text, Annotated[dict[str, Any], WithJsonSchema(SERVER)]] | None = Field(
+        None, alias="mcpServers", description="MCP servers by name, in the shape of other hosts."
+    )
+    mcp: (
+        Annotated[
+            Annotated[Text, Tag("\0text")] | Annotated[dict[str, Any], Tag("\0table")],
+            one_of("the path of a file or a table of servers", by_kind(text=str, table=dict)),
+        ]
+        | None
+    ) = Field(None, description="Instead of mcpServers: the MCP file of another host, or what it holds.")
+    skills: (
+        Annotated[
+            Annotated[Text, Tag("\0text")]
+            | Annotated[list[Text], Tag("\0list")]
+            | Annotated[Skills, Tag("\0table")],
+            one_of("a folder, a list of folders or a table", by_kind(text=str, list=list, table=dict)),
+        ]
+        | None
+    ) = Field(None, description="Folders of skills (SKILL.md files), or a table with options.")
+    builtins: (
+        Annotated[
+            Annotated[bool, Tag("\0flag")]
+            | Annotated[list[str], Tag("\0list")]
+            | Annotated[dict[str, bool], Tag("\0table")]
+            | Annotated[Builtins, Tag("\0options")],
+            one_of(
+                "a bool, a list of names, a table of names to true or false, or a table of options",
+                _builtins_tag,
+            ),
+        ]
+        | None
+    ) = Field(
+        None, description="Builtin tools: true (all), false, names and globs, {name: bool}, or options."
+    )
+    agents: (
+        Annotated[
+            Annotated[dict[AgentName, Agent], Tag("\0table")] | Annotated[list[NamedAgent], Tag("\0list")],
+            one_of("a table of agents by name, or a list of tables", by_kind(table=dict, list=list)),
+        ]
+        | None
+    ) = Field(None, description="Whom `task` may delegate to: tables by name, or a list of named tables.")
+    agent_files: (
+        Annotated[
+            Annotated[Text, Tag("\0text")]
+            | Annotated[list[Text], Tag("\0list")]
+            | Annotated[AgentFiles, Tag("\0table")],
+            one_of("a path, a list of paths or a table", by_kind(text=str, list=list, table=dict)),
+        ]
+        | None
+    ) = Field(None, description="Markdown files of agents, or folders of these.")
+    store: Text | None = Field(
+        None, description="The SQLite file that keeps conversations. Without: in memory."
+    )
+    workdir: Text | None = Field(
+        None, description="The folder of the file tools. Without: the current one, wherever this file is."
+    )
+    hints: ClassVar[Mapping[str, str]] = {
+        "permissions": f"rules of permission are {_LATER}",
+        "a2a": f"serving agents is {_LATER}",
+        "mcp_server": f"serving tools is {_LATER}; servers to connect to stand under 'mcpServers'",
+        "resources": f"documents of graphs are {_LATER}",
+        "runtime": f"documents of graphs are {_LATER}",
+        "servers": _OTHER_HOST,
+        "inputs": _OTHER_HOST,
+        "tools": "functions are code: load(…, tools=[…]); filters stand under 'builtins' and 'skills'",
+        "hooks": "hooks are code: load(…, hooks=[…])",
+    }
