@@ -13,12 +13,13 @@ from toolnexus.testing import Turn
 
 pytestmark = pytest.mark.anyio
 
-DATA = base64.b64encode(b"\x89PNG not really" * 9).decode()
+DATA = base64.b64encode(b"\x89PNG\r\n\x1a\n not really" * 9).decode()
 PNG = MediaPart("image/png", data=DATA)
 PNG_URL = MediaPart("image/png", url="https://example.com/a.png")
-WAV = MediaPart("audio/wav", data=DATA)
-MP3 = MediaPart("audio/mpeg", data=DATA)
-PDF = MediaPart("application/pdf", data=DATA, name="a.pdf")
+WAV = MediaPart("audio/x-wav", data="UklGRiQAAABXQVZF")
+MP3 = MediaPart("audio/mp3", data="SUQzBAAA")
+BILL = base64.b64encode(b"%PDF-1.7 not really").decode()
+PDF = MediaPart("application/pdf", data=BILL, name="a.pdf")
 TEXT = MediaPart("text/csv", data=base64.b64encode("a,ä".encode()).decode(), name="t.csv")
 ZIP_URL = MediaPart("application/zip", url="https://example.com/a.zip", name="a.zip")
 
@@ -38,13 +39,13 @@ async def test_user_media_for_the_openai_style() -> None:
         {"type": "text", "text": "see"},
         {"type": "image_url", "image_url": {"url": url}},
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
-        {"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}},
-        {"type": "input_audio", "input_audio": {"data": DATA, "format": "mp3"}},
+        {"type": "input_audio", "input_audio": {"data": WAV.data, "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": MP3.data, "format": "mp3"}},
         {
             "type": "file",
-            "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{DATA}"},
+            "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{BILL}"},
         },
-        {"type": "text", "text": "a,ä"},
+        {"type": "text", "text": "File 't.csv':\na,ä"},
         {
             "type": "text",
             "text": "[application/zip 'a.zip' at https://example.com/a.zip: "
@@ -61,7 +62,7 @@ async def test_user_media_for_the_anthropic_style() -> None:
         {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
         {
             "type": "document",
-            "source": {"type": "base64", "media_type": "application/pdf", "data": DATA},
+            "source": {"type": "base64", "media_type": "application/pdf", "data": BILL},
             "title": "a.pdf",
         },
         {
@@ -101,15 +102,18 @@ async def test_media_of_a_tool_are_inside_the_result_in_the_anthropic_style() ->
 @pytest.mark.parametrize("style", [OPENAI, ANTHROPIC])
 async def test_media_are_never_shown_as_base64_text(style: str) -> None:
     """[WIRE-18] Whatever a style does not take becomes a note, never base64 in a text."""
-    odd = [MediaPart("video/mp4", data=DATA), MediaPart("application/octet-stream", data=DATA), WAV]
+    data = base64.b64encode(b"PK\3\4" * 30).decode()
+    kinds = ("video/mp4", "application/octet-stream", "audio/wav", "image/png", "text/plain")
+    odd = [MediaPart(kind, data=data) for kind in kinds]
     for message in await sent(style, *with_result(*odd)):
         content = message["content"]
         texts = [content] if isinstance(content, str) else [str(block) for block in content or ()]
-        assert not any(DATA in text for text in texts)
+        assert not any(data in text for text in texts)
 
 
-async def test_media_without_content_are_a_note() -> None:
-    """[WIRE-18] A part with neither data nor address cannot be sent as media."""
+async def test_media_whose_content_is_something_else_are_a_note() -> None:
+    """[WIRE-18] An endpoint never gets an image or a PDF that it is known to refuse."""
     for style in (OPENAI, ANTHROPIC):
-        (message,) = await sent(style, user([MediaPart("image/png", name="lost.png")]))
-        assert message["content"][0]["text"].startswith("[image/png 'lost.png'")
+        for kind in ("image/png", "application/pdf"):
+            (message,) = await sent(style, user([MediaPart(kind, data="PGh0bWw+", name="page")]))
+            assert message["content"][0]["text"].startswith(f"[{kind} 'page': not shown: its content is no ")

@@ -170,7 +170,7 @@ class Server:
         }
         blob = {
             "type": "resource",
-            "resource": {"uri": "memo://a/b.pdf", "mimeType": "application/pdf", "blob": "QQ=="},
+            "resource": {"uri": "memo://a/b.pdf", "mimeType": "application/pdf", "blob": "JVBERi0x"},
         }
         picture = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
         sound = {"type": "audio", "data": "QUI=", "mimeType": "audio/wav"}

@@ -8,8 +8,11 @@ shapes never get further than `models/`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from os import PathLike
 from typing import Any, Literal
 
+from toolnexus.core.media_check import checked
 from toolnexus.core.values import value
 
 Role = Literal["user", "assistant", "tool"]
@@ -26,12 +29,40 @@ class TextPart:
 
 @value()
 class MediaPart:
-    """An image, an audio clip or a file: inline (`data`, base64) or by reference (`url`)."""
+    """An image, a sound or a file: inline (`data`, base64) or by reference (`url`, http or https).
 
-    mime_type: str
-    data: str | None = None
+    `mime_type` may be left out where the content or the end of the address tells it; a label that
+    the content belies is corrected. Raises `ConfigError` for what cannot be media: neither or both
+    of data and url, text that is no base64, a data: URL, a kind that is none. It never looks at the
+    size: what an endpoint does not take is a note to the model in its place.
+    """
+
+    mime_type: str = ""
+    data: str | None = field(default=None, repr=False)
     url: str | None = None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        kind, content = checked(self.mime_type, self.data, self.url, self.name)
+        object.__setattr__(self, "mime_type", kind)
+        object.__setattr__(self, "data", content)
+
+    @classmethod
+    def from_file(
+        cls, path: str | PathLike[str], *, mime_type: str | None = None, name: str | None = None
+    ) -> MediaPart:
+        """An image, a PDF, a sound or a text file as a part, its kind told by content, then by name.
+
+        Reads the file at once: call it from a thread when the loop must not wait for a disk. `name`
+        is what models see, the file's own when None. Raises `ConfigError` for what cannot be read
+        and for what no endpoint takes: images above 3,932,160 bytes (5 MiB in base64) or 8,000
+        pixels on a side, other files above 20,000,000 bytes, and kinds that are none of PNG, JPEG,
+        GIF, WebP, PDF, WAV, MP3 and UTF-8 text, unless `mime_type` names one.
+        """
+        from toolnexus.core.media_file import load
+
+        kind, data, own_name = load(path, mime_type)
+        return cls(kind, data=data, name=own_name if name is None else name)
 
 
 @value()

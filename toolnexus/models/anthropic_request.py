@@ -21,11 +21,11 @@ from toolnexus.core.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from toolnexus.core.schema import declared
+from toolnexus.core.schema import anthropic_declaration
 from toolnexus.core.tools import Tool
 from toolnexus.models.encode import Encoded, arguments_object, dumps
 from toolnexus.models.ids import wire_id, wire_name
-from toolnexus.models.media import anthropic_block, text_block
+from toolnexus.models.media import anthropic_block, anthropic_result, text_block
 
 _CACHED: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _MARK = b"," + dumps(_CACHED)[1:]
@@ -36,14 +36,7 @@ _EMPTY = dumps(text_block("(empty)"))
 
 def encode_tools(tools: Sequence[Tool]) -> bytes:
     """The `tools` member of a body, its end marked for the cache."""
-    blocks: list[dict[str, Any]] = [
-        {
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": declared(tool),
-        }
-        for tool in tools
-    ]
+    blocks = [anthropic_declaration(tool) for tool in tools]
     blocks[-1] |= _CACHED
     return b'"tools":' + dumps(blocks)
 
@@ -63,7 +56,13 @@ def encode_message(message: Message, origin: str, thinking: bool = True) -> tupl
         ours = message.origin == origin
         blocks = [_assistant_block(part, origin, ours, thinking) for part in message.parts]
         return "assistant", b",".join([dumps(block) for block in blocks if block is not None])
-    blocks = [_user_block(part) for part in message.parts]
+    blocks, follow = list[dict[str, Any] | None](), list[dict[str, Any]]()
+    for part in message.parts:
+        if isinstance(part, ToolResultPart):
+            blocks.append(_tool_result(part, follow))
+        else:
+            blocks.append(_user_block(part))
+    blocks += follow  # the results come first in their message
     return "user", b",".join([dumps(block) for block in blocks if block is not None]) or _EMPTY
 
 
@@ -124,18 +123,14 @@ def _user_block(part: Part) -> dict[str, Any] | None:
         return text_block(part.text) if part.text.strip() else None
     if isinstance(part, MediaPart):
         return anthropic_block(part)
-    if isinstance(part, ToolResultPart):
-        return _tool_result(part)
     return None
 
 
-def _tool_result(result: ToolResultPart) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": wire_id(result.call_id)}
-    if result.media:
-        texts = [text_block(result.output)] if result.output.strip() else []
-        block["content"] = [*texts, *[anthropic_block(media) for media in result.media]]
-    else:
-        block["content"] = result.output
+def _tool_result(result: ToolResultPart, follow: list[dict[str, Any]]) -> dict[str, Any]:
+    id = wire_id(result.call_id)
+    content, behind = anthropic_result(result, id)
+    follow += behind
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": id, "content": content}
     if result.is_error:
         block["is_error"] = True
     return block

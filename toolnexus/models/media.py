@@ -1,71 +1,125 @@
-"""Images, audio and files in the form that each style takes; what it does not take becomes a note."""
+"""Images, sounds and files in the form that each style takes; what it does not take becomes a note.
+
+A tool's media do not always fit into its result: `openai_result` and `anthropic_result` give what
+stands in the result and what follows all results of the batch.
+"""
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
-from toolnexus.core.messages import MediaPart
+from toolnexus.core import media as kinds
+from toolnexus.core.media import IMAGES, PDF, fault, text_of
+from toolnexus.core.messages import MediaPart, ToolResultPart
 
-_OPENAI_AUDIO = {
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
-_ANTHROPIC_IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
+_OPENAI_AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+_LONGEST_TITLE = 500
+_NOT_TAKEN = "not shown: this endpoint does not take it"
+_FOLLOWS = "in the next user message"
 
 
 def openai_part(part: MediaPart) -> dict[str, Any]:
     """A content part of an OpenAI user message."""
-    mime = part.mime_type
-    if is_image(part) and (part.url or part.data):
-        return {"type": "image_url", "image_url": {"url": part.url or _data_url(part)}}
+    kind = part.mime_type
     if part.data is None:
-        return text_block(note(part))
-    if mime in _OPENAI_AUDIO:
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _OPENAI_AUDIO[mime]}}
-    if (text := _text(part)) is not None:
-        return text_block(text)
-    name = part.name or f"file.{mime.rpartition('/')[2]}"
-    return {"type": "file", "file": {"filename": name, "file_data": _data_url(part)}}
+        return _image_url(part.url) if kind in IMAGES else _note(part)
+    if why := fault(kind, part.data):
+        return _note(part, f"not shown: {why}")
+    if kind in IMAGES:
+        return _image_url(_data_url(part))
+    if kind == PDF:  # the only kind of file that chat completions take
+        return {"type": "file", "file": {"filename": part.name or "file.pdf", "file_data": _data_url(part)}}
+    if kind in _OPENAI_AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _OPENAI_AUDIO[kind]}}
+    text = _text(part)
+    if text is None:
+        return _note(part)
+    return text_block(f"File {part.name!r}:\n{text}" if part.name else text)
 
 
 def anthropic_block(part: MediaPart) -> dict[str, Any]:
     """A content block of an Anthropic user message or tool result."""
-    mime = part.mime_type
-    if mime in _ANTHROPIC_IMAGES or (is_image(part) and part.url):
-        if part.url:
-            return {"type": "image", "source": {"type": "url", "url": part.url}}
-        if part.data:
-            source = {"type": "base64", "media_type": mime, "data": part.data}
-            return {"type": "image", "source": source}
-    title = {"title": part.name} if part.name else {}
-    if mime == "application/pdf" and part.url:
-        return {"type": "document", "source": {"type": "url", "url": part.url}, **title}
-    if mime == "application/pdf" and part.data:
-        source = {"type": "base64", "media_type": mime, "data": part.data}
-        return {"type": "document", "source": source, **title}
-    if text := _text(part):
+    kind = part.mime_type
+    title = {"title": part.name[:_LONGEST_TITLE]} if part.name else {}
+    if part.data is None:
+        if kind not in IMAGES and kind != PDF:
+            return _note(part)
+        if not (part.url or "").startswith("https:"):
+            return _note(part, "not shown: this endpoint fetches https addresses only")
+        source = {"type": "url", "url": part.url}
+    elif why := fault(kind, part.data):
+        return _note(part, f"not shown: {why}")
+    elif kind in IMAGES or kind == PDF:
+        source = {"type": "base64", "media_type": kind, "data": part.data}
+    else:
+        text = _text(part)
+        if text is None:
+            return _note(part)
         source = {"type": "text", "media_type": "text/plain", "data": text}
-        return {"type": "document", "source": source, **title}
-    return text_block(note(part))
+    if kind in IMAGES:
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, **title}
 
 
-def is_image(part: MediaPart) -> bool:
-    return part.mime_type.startswith("image/")
+def openai_result(result: ToolResultPart, id: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text of the tool message, and the parts for a user message behind all tool messages.
+
+    Tool messages hold text only. Only images follow: most servers refuse a request with any other
+    part in it, and a prompt's files were the host's choice, a tool's are not.
+    """
+    texts, shown = [result.output], list[dict[str, Any]]()
+    for media in result.media:
+        part = openai_part(media)
+        if part["type"] == "image_url":
+            shown.append(part)
+            texts.append(note(media, _FOLLOWS))
+        elif part["type"] == "text":
+            texts.append(part["text"])
+        else:
+            texts.append(note(media, "not shown: this endpoint takes only images and text from a tool"))
+    if shown:
+        shown.insert(0, text_block(f"Images that the tool call {id} gave:"))
+    return "\n".join([text for text in texts if text]), shown
+
+
+def anthropic_result(
+    result: ToolResultPart, id: str
+) -> tuple[str | list[dict[str, Any]], list[dict[str, Any]]]:
+    """The content of the tool result, and the blocks behind all tool results of the message.
+
+    A result takes text, images and documents; one that is an error takes text alone, and its media
+    follow.
+    """
+    if not result.media:
+        return result.output, []
+    content = [text_block(result.output)] if result.output.strip() else []
+    follow: list[dict[str, Any]] = []
+    for media in result.media:
+        block = anthropic_block(media)
+        if result.is_error and block["type"] != "text":
+            follow.append(block)
+            block = text_block(note(media, "behind the tool results"))
+        content.append(block)
+    if follow:
+        follow.insert(0, text_block(f"What the failed tool call {id} gave:"))
+    return content, follow
 
 
 def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def note(part: MediaPart, why: str = "not shown: this endpoint does not take it") -> str:
+def note(part: MediaPart, why: str = _NOT_TAKEN) -> str:
     """A sentence in place of the media: a model must never read base64 as text."""
-    name = f" {part.name!r}" if part.name else ""
-    where = f" at {part.url}" if part.url else ""
-    return f"[{part.mime_type}{name}{where}: {why}]"
+    return kinds.note(part.mime_type, part.name, part.url, why)
+
+
+def _note(part: MediaPart, why: str = _NOT_TAKEN) -> dict[str, Any]:
+    return text_block(note(part, why))
+
+
+def _image_url(url: str | None) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _data_url(part: MediaPart) -> str:
@@ -73,9 +127,5 @@ def _data_url(part: MediaPart) -> str:
 
 
 def _text(part: MediaPart) -> str | None:
-    if part.data is None or not (part.mime_type.startswith("text/") or part.mime_type == "application/json"):
-        return None
-    try:
-        return base64.b64decode(part.data, validate=True).decode()
-    except ValueError:
-        return None
+    text = text_of(part.mime_type, part.data or "")
+    return text if text and text.strip() else None

@@ -11,18 +11,17 @@ from toolnexus.core.messages import (
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolResultPart,
 )
-from toolnexus.core.schema import declared
+from toolnexus.core.schema import openai_declaration
 from toolnexus.core.tools import Tool
 from toolnexus.models.encode import MALFORMED, arguments_object, dumps
 from toolnexus.models.ids import short_id, wire_id, wire_name
-from toolnexus.models.media import is_image, note, openai_part, text_block
+from toolnexus.models.media import openai_part, openai_result, text_block
 
 
 def encode_tools(tools: Sequence[Tool]) -> bytes:
     """The `tools` member of a body."""
-    return b'"tools":' + dumps([_tool(tool) for tool in tools])
+    return b'"tools":' + dumps([openai_declaration(tool) for tool in tools])
 
 
 def encode_message(message: Message, origin: str) -> bytes:
@@ -35,15 +34,6 @@ def encode_message(message: Message, origin: str) -> bytes:
     if message.role == "user":
         return dumps({"role": "user", "content": _user_content(message)})
     return dumps(_assistant(message, origin))
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": declared(tool),
-    }
-    return {"type": "function", "function": function}
 
 
 def _ids(origin: str) -> Callable[[str], str]:
@@ -65,29 +55,20 @@ def _user_content(message: Message) -> str | list[dict[str, Any]]:
 def _tool_messages(message: Message, ids: Callable[[str], str]) -> list[dict[str, Any]]:
     """One message per result, in call order, and one of the user with the images of all.
 
-    Tool messages hold text only, so a tool's images follow as the user's.
+    Mistral's servers refuse a user directly behind a tool: there the assistant stands between.
     """
     out: list[dict[str, Any]] = []
     images: list[dict[str, Any]] = []
     for result in message.tool_results:
         id = ids(result.call_id)
-        out.append({"role": "tool", "tool_call_id": id, "content": _tool_text(result)})
-        shown = [openai_part(media) for media in result.media if is_image(media)]
-        if shown:
-            images += [text_block(f"Images that the tool call {id} gave:"), *shown]
+        text, shown = openai_result(result, id) if result.media else (result.output, ())
+        out.append({"role": "tool", "tool_call_id": id, "content": text})
+        images += shown
     if images:
+        if ids is short_id:
+            out.append({"role": "assistant", "content": "Let me look at the images."})
         out.append({"role": "user", "content": images})
     return out
-
-
-def _tool_text(result: ToolResultPart) -> str:
-    if not result.media:
-        return result.output
-    notes = [
-        note(media, "in the next user message" if is_image(media) else "not shown: not a text or image")
-        for media in result.media
-    ]
-    return "\n".join([part for part in (result.output, *notes) if part])
 
 
 def _assistant(message: Message, origin: str) -> dict[str, Any]:

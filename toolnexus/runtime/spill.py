@@ -15,8 +15,8 @@ class Spill:
         self._closed = False
         self._lock = threading.Lock()
 
-    def write(self, text: str) -> Path:
-        """Keep `text` and say where. Blocking: call it from threads."""
+    def write(self, content: str | bytes, suffix: str = ".txt") -> Path:
+        """Keep `content` and say where. Blocking: call it from threads."""
         with self._lock:
             if self._closed:
                 raise OSError("the client is closed")
@@ -25,8 +25,8 @@ class Spill:
 
                 self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
             self._count += 1
-            path = self._folder / f"output-{self._count}.txt"
-        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+            path = self._folder / f"output-{self._count}{suffix}"
+        path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
         return path
 
     def contains(self, path: Path) -> bool:

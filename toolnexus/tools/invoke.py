@@ -19,6 +19,7 @@ from typing import Any, NoReturn, cast
 
 from toolnexus.core.events import Pending, ToolFinished, ToolStarted
 from toolnexus.core.messages import MediaPart, ToolCallPart
+from toolnexus.core.schema import original_keys
 from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
@@ -28,6 +29,7 @@ from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.arguments import check_arguments, parse_arguments
+from toolnexus.tools.media_bounds import bounded, media_result
 from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
@@ -81,7 +83,11 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
 
 
 def _checked(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    return tool.validate(arguments) if tool.validate is not None else check_arguments(tool, arguments)
+    if tool.validate is None:
+        return check_arguments(tool, arguments)
+    if keys := original_keys(tool):
+        arguments = {keys.get(key, key): value for key, value in arguments.items()}
+    return tool.validate(arguments)
 
 
 async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt) -> ToolResult:
@@ -139,7 +145,10 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
 async def _executed(ctx: ToolContext) -> ToolResult:
     try:
         value: Any = await ctx.tool.execute(ctx.arguments, ctx)
-        return _sound(value) if isinstance(value, ToolResult) else ToolResult(output=_output(value))
+        if isinstance(value, str):
+            return ToolResult(output=value)
+        result = value if isinstance(value, ToolResult) else media_result(value)
+        return ToolResult(output=json.dumps(value, ensure_ascii=False)) if result is None else _sound(result)
     except asyncio.CancelledError as error:
         if ctx.context.frame.is_cancelled:
             ctx.cancel()
@@ -154,10 +163,6 @@ async def _executed(ctx: ToolContext) -> ToolResult:
             trace = "".join(traceback.format_exception(error))
             logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace))
         return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx.context.run)}")
-
-
-def _output(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _sound(result: ToolResult) -> ToolResult:
@@ -199,11 +204,14 @@ def _located(request: Request, ctx: ToolContext) -> Request:
 def _fits(result: ToolResult, run: Run) -> bool:
     """Whether the result can go on as it is: the usual case."""
     output = result.output
-    return not result.metadata and not needs_cut(output) and run.redact(output) is output
+    plain = not (result.metadata or result.parts)
+    return plain and not needs_cut(output) and run.redact(output) is output
 
 
 async def _fit(result: ToolResult, run: Run) -> ToolResult:
     """The result as a model may read it: bounded, and without our secrets."""
+    if result.parts:
+        result = await bounded(result, run)
     output = run.redact(result.output)
     if result.metadata:
         told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}

@@ -19,13 +19,13 @@ def needs_cut(text: str) -> bool:
 def cut(text: str, where: str) -> str:
     """Two thirds of the allowance from the head, one third from the tail, and a note between.
 
-    `where` says where the full text can be read. Never splits a character.
+    `where` says where the full text can be read. Never splits a character. Looks at the two ends
+    only, so that a huge text costs no more than a long one.
     """
-    lines = text.splitlines(keepends=True)
-    head = _take(lines, MAX_BYTES * 2 // 3, MAX_LINES * 2 // 3)
-    tail = _take_end(lines, MAX_BYTES // 3, MAX_LINES // 3)
+    head = _take(text[: MAX_BYTES * 2 // 3].splitlines(keepends=True), MAX_BYTES * 2 // 3, MAX_LINES * 2 // 3)
+    tail = _take_end(text[-(MAX_BYTES // 3) :].splitlines(keepends=True), MAX_BYTES // 3, MAX_LINES // 3)
     dropped = len(text) - len(head) - len(tail)
-    gap = text[len(head) : len(text) - len(tail)].count("\n")
+    gap = text.count("\n", len(head), len(text) - len(tail))
     note = f"[… {dropped} characters, {gap} line breaks left out; the full text is in {where} …]"
     return f"{head.rstrip(chr(10))}\n{note}\n{tail}"
 
@@ -47,4 +47,7 @@ def _take_end(lines: list[str], size: int, count: int) -> str:
 
 
 def _clip(text: str, size: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[:size].decode("utf-8", "ignore")
+    data = text.encode("utf-8", "surrogatepass")
+    while size and data[size] & 0xC0 == 0x80:  # inside a character
+        size -= 1
+    return data[:size].decode("utf-8", "surrogatepass")

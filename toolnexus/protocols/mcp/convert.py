@@ -11,6 +11,7 @@ import mcp_types as types
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import ToolResult
+from toolnexus.errors import ConfigError
 
 
 def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
@@ -24,7 +25,7 @@ def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
                 spoken.append(block.text)
                 texts.append(block.text)
             case types.ImageContent() | types.AudioContent():
-                media.append(MediaPart(block.mime_type, data=block.data))
+                _add_media(media, texts, block.mime_type, block.data)
             case types.ResourceLink():
                 kind = f" ({block.mime_type})" if block.mime_type else ""
                 texts.append(f"Resource {block.name}: {block.uri}{kind}")
@@ -33,7 +34,7 @@ def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
             case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
                 mime_type = resource.mime_type or "application/octet-stream"
                 name = str(resource.uri).rsplit("/", 1)[-1] or None
-                media.append(MediaPart(mime_type, data=resource.blob, name=name))
+                _add_media(media, texts, mime_type, resource.blob, name)
             case _:
                 pass
     if result.structured_content is not None and not _says(spoken, result.structured_content):
@@ -41,6 +42,19 @@ def tool_result(result: types.CallToolResult, server: str) -> ToolResult:
     failed = bool(result.is_error)
     output = "\n".join([t for t in texts if t]) or _silence(media, failed)
     return ToolResult(output=output, is_error=failed, metadata={"server": server}, parts=tuple(media))
+
+
+def _add_media(
+    media: list[MediaPart], texts: list[str], mime_type: str, data: str, name: str | None = None
+) -> None:
+    """A part, or a sentence when it is none: one broken picture must not take the rest with it.
+
+    Servers are known to send a whole data: URL where its content belongs.
+    """
+    try:
+        media.append(MediaPart(mime_type, data=data.rpartition(";base64,")[2], name=name))
+    except ConfigError as error:
+        texts.append(f"[a part that cannot be read: {error}]")
 
 
 def _says(spoken: list[str], structured: Any) -> bool:
