@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolnexus.agents.files import load_agents
     from toolnexus.client import Client, run
+    from toolnexus.config.document import load
     from toolnexus.core.events import (
         Event,
         LimitHit,
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from toolnexus.stores.sqlite import SqliteStore
     from toolnexus.tools.function import FunctionTool, Tool, tool
     from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
+    from toolnexus.tools.mcp_config import load_mcp_config, mcp_report
     from toolnexus.tools.skills import SkillDef, SkillIssue
     from toolnexus.tools.source import ToolSource
     from toolnexus.tools.toolkit import Toolkit
@@ -79,7 +82,9 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "agents.files": ("load_agents",),
     "client": ("Client", "run"),
+    "config.document": ("load",),
     "core.events": (
         "Event",
         "LimitHit",
@@ -145,6 +150,7 @@ _HOMES = {
     "stores.sqlite": ("SqliteStore",),
     "tools.function": ("FunctionTool", "Tool", "tool"),
     "tools.mcp": ("list_mcp_tools", "mcp_sources"),
+    "tools.mcp_config": ("load_mcp_config", "mcp_report"),
     "tools.skills": ("SkillDef", "SkillIssue"),
     "tools.source": ("ToolSource",),
     "tools.toolkit": ("Toolkit",),
@@ -224,6 +230,10 @@ __all__ = [
     "UsageReported",
     "assistant",
     "list_mcp_tools",
+    "load",
+    "load_agents",
+    "load_mcp_config",
+    "mcp_report",
     "mcp_sources",
     "pending",
     "run",

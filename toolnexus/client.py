@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import os
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, overload
 
 from toolnexus.core.events import Event
 from toolnexus.core.messages import Message, Prompt
@@ -18,9 +15,9 @@ from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
-from toolnexus.engine.asks import Asks
 from toolnexus.engine.conversations import Conversation, Conversations
 from toolnexus.engine.environment import ENVIRONMENT, Environment
+from toolnexus.engine.life import Life
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.roster import Roster, registry
@@ -37,7 +34,6 @@ from toolnexus.runtime.context import (
     RunContext,
     Runnable,
 )
-from toolnexus.runtime.loop_thread import LoopThread
 from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
@@ -50,16 +46,13 @@ from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
+from toolnexus.tools.mcp_config import mcp_report
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolnexus.tools.skills import SkillIssue
-
-T = TypeVar("T")
+    from toolnexus.tools.skills import SkillDef, SkillIssue
 
 MAIN = "main"
-
-_sync_clients: WeakSet[Client] = WeakSet()
 
 
 class Client:
@@ -155,7 +148,6 @@ class Client:
         self._main = Agent(
             name=MAIN,
             system_prompt=system_prompt,
-            tools={"builtins": {"task": False}} if self._builtins.names.denies("task") else None,
             agents=tuple(known),
             should_continue=should_continue,
         )
@@ -173,14 +165,10 @@ class Client:
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
         self._runner = LocalRunner()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: LoopThread | None = None
         self._asker: Asker | None = None
         self._conversations = Conversations(self._store)
-        self._opening: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._asks = Asks()
-        self._closed = False
+        ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._conversations.settle)
+        self._life = Life(start=self._start, ends=ends, release=self._release)
 
     # ---- asking
 
@@ -243,7 +231,7 @@ class Client:
 
         Call `close()` at the end, or use `with Client(…) as client:`.
         """
-        return self._sync(
+        return self._life.sync(
             lambda: self.ask(prompt, conversation=conversation, deps=deps), "ask_sync", "client.ask(…)"
         )
 
@@ -270,9 +258,28 @@ class Client:
         tools = [*self._environment.toolkit, *([task] if task is not None else [])]
         return Toolkit(tools, context=self._context)
 
+    @property
+    def agents(self) -> tuple[Runnable, ...]:
+        """Whom `task` may delegate to, sorted by name."""
+        return tuple(self._environment.targets(self._main).values())
+
+    def tools_of(self, agent: Agent) -> Toolkit:
+        """What `agent` is offered when the client's own run delegates to it."""
+        return Toolkit(self._environment.offer(agent, (), deepest=self._max_depth <= 1).tools)
+
+    @property
+    def skills(self) -> list[SkillDef]:
+        """The skills that are loaded, sorted by name."""
+        return list(self._sources.skills.skill_set.skills) if self._sources.skills is not None else []
+
     def mcp_status(self) -> dict[str, dict[str, Any]]:
         """`{server: {"status", "reason"}}`: `connected`, `failed`, `disabled` or `needs_auth`."""
         return {s.name: dict(s.status) for s in self._sources.servers}
+
+    @property
+    def mcp_report(self) -> tuple[str, ...]:
+        """What MCP files say that changes nothing here, a line each: keys of other hosts, mostly."""
+        return mcp_report(s.config for s in self._sources.servers)
 
     @property
     def skill_report(self) -> list[SkillIssue]:
@@ -283,7 +290,7 @@ class Client:
 
     async def __aenter__(self) -> Client:
         try:
-            await self._open()
+            await self._life.open()
         except BaseException:  # the block is not entered, so nobody else will close
             await self.aclose()
             raise
@@ -294,7 +301,7 @@ class Client:
 
     def __enter__(self) -> Client:
         try:
-            self._sync(self._open, "with client", "client.ask(…)")
+            self._life.sync(self._life.open, "with client", "client.ask(…)")
         except BaseException:
             self.close()
             raise
@@ -309,48 +316,16 @@ class Client:
         What they had done is stored first; whoever awaits one gets a `RunError` with its result.
         Cancelled, it lets its caller go and closes all the same.
         """
-        if self._closing is None:
-            if self._closed:
-                return
-            self._closed = True
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
+        await self._life.aclose()
 
     def close(self) -> None:
         """`aclose` for a client that was used with `ask_sync`. Idempotent."""
-        if self._thread is not None:
-            if self._thread.is_current:
-                raise ConfigError("close() was called on the client's own loop; call it where ask_sync is")
-            if not self._closed:
-                self._thread.call(self.aclose())
-            self._thread.close()
-            self._thread = None
-        elif self._loop is not None and not self._closed:
-            raise ConfigError("this client was opened on an event loop: await its aclose() there")
-        else:
-            self._closed = True
-            self._release()
+        self._life.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_opening", None) is not None and not self._closed:
+        life = getattr(self, "_life", None)  # missing when an option was wrong
+        if life is not None and life.forgotten():
             warnings.warn(f"unclosed {type(self).__name__}: call aclose()", ResourceWarning, stacklevel=2)
-            self._release()
-
-    async def _close(self) -> None:
-        async with AsyncExitStack() as stack:  # whatever fails, the rest is closed
-            stack.callback(self._release)
-            stack.push_async_callback(self._store.aclose)
-            stack.push_async_callback(self._models.aclose)
-            stack.push_async_callback(self._sources.aclose)
-            stack.push_async_callback(self._conversations.settle)
-            if self._opening is not None and self._loop is asyncio.get_running_loop():
-                self._opening.cancel()
-                await asyncio.gather(self._opening, return_exceptions=True)
-                await self._asks.end()
-
-    def _release(self) -> None:
-        self._processes.close()
-        self._spill.close()
 
     # ---- inside
 
@@ -367,7 +342,7 @@ class Client:
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
         _check_id(conversation)
-        await self._open()
+        await self._life.open()
         run, host = self._new_run(reader), self._host(deps)
 
         async def body(history: Sequence[Message], inbox: list[Message]) -> RunResult:
@@ -382,7 +357,7 @@ class Client:
                 inbox=inbox,
             )
 
-        async with self._asks.one():
+        async with self._life.asks.one():
             if conversation is None:
                 return await body((), [])
             return await self._conversations.ask(conversation, body)
@@ -412,39 +387,16 @@ class Client:
     @asynccontextmanager
     async def _context(self) -> AsyncGenerator[RunContext]:
         """Where a tool runs that the host calls itself: open, limited, and ended with the client."""
-        await self._open()
-        async with self._asks.one():
+        await self._life.open()
+        async with self._life.asks.one():
             yield self._runner.root(
                 self._new_run(), self._main, settings=self._settings, host=self._host(), asker=self._asker
             )
 
-    async def _open(self) -> None:
-        """Open everything once, however many ask at the same time."""
-        loop = asyncio.get_running_loop()
-        if self._closed:
-            raise ConfigError("this client is closed; make a new one")
-        if self._loop is not loop:
-            if self._loop is not None and not self._loop.is_closed():
-                raise ConfigError(
-                    "this client is in use on another event loop: make one client per loop, "
-                    "or call ask_sync from everywhere"
-                )
-            reopening = self._loop is not None
-            self._loop = loop
-            self._asker = Asker(self._on_request) if self._on_request is not None else None
-            self._opening = asyncio.create_task(self._open_sources(reopening))
-        assert self._opening is not None
-        if self._opening.done() and not self._opening.cancelled():
-            return self._opening.result()
-        try:
-            await asyncio.shield(self._opening)
-        except asyncio.CancelledError:
-            if self._opening.cancelled() and not _is_cancelled():
-                raise ConfigError("this client was closed before it was open; make a new one") from None
-            raise
-
-    async def _open_sources(self, reopening: bool) -> None:
-        if reopening:  # the loop they were opened on is gone
+    async def _start(self, again: bool) -> None:
+        """Open the sources. `again`: the loop they were opened on is gone."""
+        self._asker = Asker(self._on_request) if self._on_request is not None else None
+        if again:
             await self._sources.aclose()
         try:
             await self._sources.open(self._environment.refresh)
@@ -454,15 +406,9 @@ class Client:
             await self._sources.aclose()
             raise
 
-    def _sync(self, work: Callable[[], Coroutine[Any, Any, T]], what: str, instead: str) -> T:
-        if self._thread is not None and self._thread.is_current:
-            raise ConfigError(f"{what} was called on the client's own loop; await {instead} here")
-        if self._closed:
-            raise ConfigError("this client is closed; make a new one")
-        if self._thread is None:
-            self._thread = LoopThread("toolnexus")
-            _sync_clients.add(self)
-        return self._thread.call(work())
+    def _release(self) -> None:
+        self._processes.close()
+        self._spill.close()
 
 
 async def run(
@@ -480,15 +426,3 @@ async def run(
 def _check_id(conversation: object) -> None:
     if conversation is not None:
         expect("conversation", conversation, str, "give its id as text, such as str(user_id)")
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody cancelled the running task."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-@atexit.register
-def _close_sync_clients() -> None:
-    for client in list(_sync_clients):
-        client.close()

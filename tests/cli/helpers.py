@@ -26,7 +26,19 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7])m")
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Without keys and models; temporary files go to `folder`, so that processes and litter are found."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    return {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "TERM": "xterm-256color", **(more or {})}
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(folder),
+        "TERM": "xterm-256color",
+        **_state(folder),
+        **(more or {}),
+    }
+
+
+def _state(folder: Path) -> dict[str, str]:
+    """What is kept between two commands goes to `folder`, too."""
+    return {"XDG_STATE_HOME": str(folder / "state")}
 
 
 def cli(

@@ -53,6 +53,30 @@ SAYS = {
         "ordered 17 tea, now 20",
         "ordered 20 cocoa, now 20",
     ],
+    "agents-from-files": [
+        "reviewer.md: tools: WebSearch does not exist here and is left out",
+        "runner.md: tools: Read(…) is left out",
+        "  reviewer: ['read', 'grep', 'glob']\n  runner: ['bash']\n",
+        "reviewer.re: bash refused: unknown tool 'bash'",
+        "runner.ru: bash ran: 5",
+    ],
+    "config-file": [
+        "tools: grep, read, task",
+        "checker.c: open.txt:1:OPEN the price list lacks the new plan",
+        "Thursday holds once the price list has the new plan.",
+        "agents.reader.max_turn: unknown key; did you mean 'max_turns'?",
+        "did you mean 'checker'?",
+    ],
+    "images": [
+        "the prompt's image: shelf.png image/png",
+        "the tool's image: image/png",
+        "Five red boxes this morning, three now",
+    ],
+    "sandboxed-bash": [
+        "outside of it: ['project']",
+        "connections to this machine: 0",
+        "Only what stays in the folder can be kept",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

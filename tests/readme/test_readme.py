@@ -115,6 +115,25 @@ def test_the_extras_that_the_readme_installs_exist() -> None:
     assert named and all(name in extras for line in named for name in line.split(","))
 
 
+def test_the_document_that_the_readme_shows_passes_the_check(tmp_path: Path) -> None:
+    """[DOC-10] With the files that it names beside it."""
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (tmp_path / "toolnexus.toml").write_text(shown)
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"files": {"command": "files-server"}}}')
+    (tmp_path / "skills").mkdir()
+    agents = tmp_path / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "scout.md").write_text("---\nname: scout\ndescription: Looks.\nmodel: haiku\n---\nYou look.\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "toolnexus", "config", "check", "toolnexus.toml"],
+        cwd=tmp_path,
+        env={"OPENAI_API_KEY": "sk-0123456789", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "toolnexus.toml: ok\n", "")
+
+
 @pytest.mark.parametrize("line", [line for block in COMMANDS for line in block.splitlines() if line.strip()])
 def test_every_command_exists(line: str) -> None:
     """[DOC-04] Each target of make and each command of toolnexus that the README names is there."""

@@ -1,17 +1,19 @@
-"""The client behind `run` and `chat`."""
+"""The client behind the commands: a config document, or the options alone."""
 
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from toolnexus.cli.detect import Found, choose
 from toolnexus.cli.exits import UsageError
+from toolnexus.cli.view.words import printable
 from toolnexus.client import Client
 from toolnexus.engine.agent import Agent
 from toolnexus.runtime.questions import OnRequest
-from toolnexus.stores.base import Store
 
 SAFE_BUILTINS = ("read", "grep", "glob", "question")
 """What a command may use unless told otherwise: nothing that changes a file or runs a program."""
@@ -32,43 +34,102 @@ _REVIEW = (
 )
 
 
-def find_model(options: Namespace) -> Found:
-    """The model that the options or the surroundings name. Raises `UsageError`."""
-    key: str | None = None
-    if options.api_key_env is not None:
-        key = os.environ.get(options.api_key_env, "").strip()
-        if not key:
-            raise UsageError(f"--api-key-env: the environment has no {options.api_key_env!r}")
-    return choose(options.model, options.base_url, key)
+def make_client(options: Namespace, on_request: OnRequest | None) -> tuple[Client, str]:
+    """A client for `run` and `chat`, and which model it talks to and why.
 
-
-def make_client(options: Namespace, found: Found, on_request: OnRequest | None) -> Client:
-    """A client with the tools that the options name and two agents to delegate to.
-
-    Raises `ConfigError` for options that are wrong.
+    With `--config` the document says what there is, and each other option takes the place of what it
+    says; without, there are `SAFE_BUILTINS` and two agents. Raises `ConfigError`, and `UsageError`
+    when there is no model.
     """
+    given = _sources(options)
+    given |= _model_options(options)
+    given["on_request"] = on_request
+    if options.config is not None:
+        return _from_document(options.config, given)
+    found = choose(given.pop("model", None), given.pop("base_url", None), given.pop("api_key", None))
+    given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
+    given.setdefault("system_prompt", SYSTEM)
+    return Client(**{**_defaults(options), **given}), _about(found)
+
+
+def make_toolbox(options: Namespace) -> Client:
+    """A client for looking at what there is; it is never asked."""
+    given = _sources(options)
+    if options.config is not None:
+        from toolnexus.config.document import Document
+
+        return Document.read(options.config).client(**given)
+    return Client(**{**_defaults(options), **given})
+
+
+def _from_document(path: str, given: dict[str, Any]) -> tuple[Client, str]:
+    from toolnexus.config.document import Document
+
+    document = Document.read(path)
+    if "model" in given or "base_url" in given:
+        return document.client(**given), f"{given.get('model') or given['base_url']} (option)"
+    model = document.options().get("model")
+    if model is not None:
+        name = model if isinstance(model, str) else model.name
+        return document.client(**given), f"{name} ({document.where})"
+    found = choose()
+    given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
+    return document.client(**given), _about(found)
+
+
+def _about(found: Found) -> str:
+    return f"{found.spec} ({found.why})"
+
+
+def _model_options(options: Namespace) -> dict[str, Any]:
+    """Options of `Client` about the model that were given, and only those."""
+    out: dict[str, Any] = {}
+    if options.api_key_env is not None:
+        out["api_key"] = os.environ.get(options.api_key_env, "").strip()
+        if not out["api_key"]:
+            raise UsageError(f"--api-key-env: the environment has no {options.api_key_env!r}")
+    if options.store is not None:
+        from toolnexus.stores.sqlite import SqliteStore
+
+        out["store"] = SqliteStore(options.store)
+    named = {
+        "model": options.model,
+        "base_url": options.base_url,
+        "system_prompt": options.system,
+        "max_turns": options.max_turns,
+    }
+    return out | {name: value for name, value in named.items() if value is not None}
+
+
+def _sources(options: Namespace) -> dict[str, Any]:
+    """Options of `Client` about tools and agents that were given, and only those."""
+    out: dict[str, Any] = {}
+    if options.agents is not None:
+        from toolnexus.agents.files import read_agents
+
+        found = read_agents(options.agents)
+        tell_notes(found.report)
+        out["agents"] = found.agents
+    named = {
+        "mcp": options.mcp,
+        "skills": options.skills,
+        "builtins": _builtins(options),
+        "workdir": options.workdir,
+    }
+    return out | {name: value for name, value in named.items() if value is not None}
+
+
+def _defaults(options: Namespace) -> dict[str, Any]:
     builtins = _builtins(options)
-    return Client(
-        model=found.spec,
-        base_url=found.base_url,
-        api_key=found.api_key,
-        system_prompt=SYSTEM if options.system is None else options.system,
-        mcp=options.mcp,
-        skills=options.skills or None,
-        builtins=builtins,
-        agents=_agents(builtins, more=bool(options.mcp or options.skills)),
-        max_turns=options.max_turns,
-        on_request=on_request,
-        store=_store(options),
-        workdir=options.workdir,
-    )
+    chosen = SAFE_BUILTINS if builtins is None else builtins
+    return {"builtins": chosen, "agents": _agents(chosen, more=bool(options.mcp or options.skills))}
 
 
-def _builtins(options: Namespace) -> bool | Sequence[str]:
+def _builtins(options: Namespace) -> bool | Sequence[str] | None:
     if options.no_builtins:
         return False
     if options.builtins is None:
-        return SAFE_BUILTINS
+        return None
     names = [name.strip() for name in options.builtins.split(",") if name.strip()]
     return True if names == ["all"] else names
 
@@ -100,9 +161,7 @@ def _agents(builtins: bool | Sequence[str], *, more: bool) -> list[Agent]:
     ]
 
 
-def _store(options: Namespace) -> Store | None:
-    if options.store is None:
-        return None
-    from toolnexus.stores.sqlite import SqliteStore
-
-    return SqliteStore(options.store)
+def tell_notes(lines: Sequence[str]) -> None:
+    """Lines about what was read and not carried over, on stderr."""
+    for line in lines:
+        print(printable(f"note: {line}"), file=sys.stderr)

@@ -13,23 +13,28 @@ from importlib.util import find_spec
 from typing import Any
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import find_model, make_client
-from toolnexus.cli.detect import Found
-from toolnexus.cli.exits import DONE
+from toolnexus.cli.build import make_client
+from toolnexus.cli.exits import DONE, UsageError
+from toolnexus.cli.line_history import line_history
 from toolnexus.cli.lines import LineReader
+from toolnexus.cli.listing import lacking, table
 from toolnexus.cli.person import Person
-from toolnexus.cli.run import summary
+from toolnexus.cli.run import attached, summary
 from toolnexus.cli.view.base import play
 from toolnexus.cli.view.choose import choose_view
 from toolnexus.cli.view.words import printable
 from toolnexus.client import Client
+from toolnexus.core.messages import MediaPart
 from toolnexus.core.result import RunResult
 from toolnexus.errors import ToolnexusError
 
 PROMPT = "> "
-HELP = """/tools  what the model may use      /new   forget this conversation, begin another
-/help   this                        /quit  leave (Ctrl-D, too)
+HELP = """/tools    what the model may use      /attach FILE  an image or a file for the next prompt
+/agents   whom it may delegate to     /new          forget this conversation, begin another
+/history  what was said so far        /quit         leave (Ctrl-D, too)
 Ctrl-C stops the answer that is on its way."""
+MOST_HISTORY = 500
+"""Characters of one message that /history shows."""
 
 Ask = Callable[[], Awaitable[str | None]]
 """Gives the next line, or None at the end."""
@@ -37,15 +42,16 @@ Ask = Callable[[], Awaitable[str | None]]
 
 def command(options: Namespace) -> int:
     """Talk until the person leaves. Gives the exit code."""
-    return loop.run(_chat(options, find_model(options)))
+    return loop.run(_chat(options))
 
 
-async def _chat(options: Namespace, found: Found) -> int:
+async def _chat(options: Namespace) -> int:
     lines = LineReader(sys.stdin)
     person = Person(lines, sys.stderr)
-    async with make_client(options, found, person) as client:
+    client, model = make_client(options, person)
+    async with client:
         talk = _Talk(options, client, person)
-        _tell(f"{found.spec} ({found.why}); /help for help, Ctrl-D to leave")
+        _tell(f"{model}; /help for help, Ctrl-D to leave")
         if options.store is not None:
             _tell(f"conversation {talk.conversation!r} in {options.store}")
         next_line = _prompt_toolkit() if lines.is_terminal and sys.stdout.isatty() else None
@@ -74,6 +80,7 @@ class _Talk:
         self._person = person
         self.conversation: str = options.conversation or f"chat-{secrets.token_hex(4)}"
         self._asking: asyncio.Task[RunResult] | None = None
+        self._attached: list[MediaPart] = []
 
     def interrupt(self) -> None:
         """Ctrl-C: stop the answer on its way; at the prompt, say how to leave."""
@@ -93,6 +100,12 @@ class _Talk:
                 _tell(HELP)
             case "/tools":
                 _tell(tools_of(self._client))
+            case "/agents":
+                _tell("\n".join(table([(a.name, a.description) for a in self._client.agents])) or "no agents")
+            case "/history":
+                _tell(await self._history())
+            case _ if line.startswith("/attach "):
+                self._attach(line.removeprefix("/attach ").strip())
             case "/new":
                 self.conversation = f"chat-{secrets.token_hex(4)}"
                 _tell(f"a new conversation, {self.conversation!r}")
@@ -102,12 +115,35 @@ class _Talk:
                 await self._answer(line)
         return True
 
+    def _attach(self, file: str) -> None:
+        try:
+            part = attached(file)
+        except UsageError as error:
+            _tell(str(error))
+            return
+        self._attached.append(part)
+        _tell(f"{part.name} ({part.mime_type}) goes with the next prompt")
+
+    async def _history(self) -> str:
+        """The conversation so far: who said what, and which tools were called."""
+        lines: list[str] = []
+        for message in await self._client.conversation(self.conversation).messages():
+            if message.text:
+                said = (
+                    message.text if len(message.text) <= MOST_HISTORY else message.text[:MOST_HISTORY] + "…"
+                )
+                lines.append(f"{PROMPT if message.role == 'user' else ''}{said}")
+            if message.tool_calls:
+                lines.append(f"  ({', '.join(call.name for call in message.tool_calls)})")
+        return "\n".join(lines) or "nothing was said yet"
+
     async def _answer(self, prompt: str) -> None:
         """Show one answer. Ctrl-C stops it; what was done until then stays in the conversation."""
         view = choose_view(sys.stderr, plain=self._options.plain, json=False, answer=sys.stdout)
         self._person.aside = view.aside
         began = time.monotonic()
-        self._asking = asyncio.create_task(play(self._client, prompt, view, conversation=self.conversation))
+        parts, self._attached = [prompt, *self._attached], []
+        self._asking = asyncio.create_task(play(self._client, parts, view, conversation=self.conversation))
         try:
             result = await self._asking
         except ToolnexusError as error:
@@ -127,14 +163,12 @@ class _Talk:
 
 
 def tools_of(client: Client) -> str:
-    """What the model may use, one source a line, and servers that are not there."""
+    """What the model may use, one source a line, and what is not there."""
     by_source: dict[str, list[str]] = {}
     for tool in client.toolkit:
         by_source.setdefault(tool.origin or tool.source, []).append(tool.name)
     lines = [f"{source}: {', '.join(names)}" for source, names in sorted(by_source.items())]
-    for server, status in client.mcp_status().items():
-        if status["status"] != "connected":
-            lines.append(f"{server}: {status['status']}, {status['reason']}")
+    lines += [f"missing: {line}" for line in lacking(client)]
     return "\n".join(lines) or "no tools"
 
 
@@ -155,7 +189,7 @@ def _prompt_toolkit() -> Ask | None:
         return None
     from prompt_toolkit import PromptSession
 
-    session: PromptSession[Any] = PromptSession()
+    session: PromptSession[Any] = PromptSession(history=line_history())
 
     async def ask() -> str | None:
         while True:

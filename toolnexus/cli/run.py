@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import find_model, make_client
-from toolnexus.cli.detect import Found
+from toolnexus.cli.build import make_client
 from toolnexus.cli.exits import OF_STATUS, UsageError
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.person import Person
 from toolnexus.cli.view.base import play
 from toolnexus.cli.view.choose import choose_view
 from toolnexus.cli.view.words import one_line, plural, printable
+from toolnexus.core.messages import MediaPart
 from toolnexus.core.result import RunResult
+from toolnexus.errors import ConfigError
 
 
 def command(options: Namespace) -> int:
@@ -25,13 +27,14 @@ def command(options: Namespace) -> int:
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     if not prompt.strip():
         raise UsageError("the prompt is empty; give a text, or - to read it from standard input")
-    return loop.run(_ask(options, find_model(options), prompt))
+    return loop.run(_ask(options, [prompt, *[attached(file) for file in options.attach]]))
 
 
-async def _ask(options: Namespace, found: Found, prompt: str) -> int:
+async def _ask(options: Namespace, prompt: Sequence[str | MediaPart]) -> int:
     person = Person(LineReader(sys.stdin), sys.stderr)
     # a program that reads the events answers questions itself: for it the run ends pending
-    async with make_client(options, found, None if options.json else person) as client:
+    client, _ = make_client(options, None if options.json else person)
+    async with client:
         answer = sys.stdout if sys.stdout.isatty() else None
         view = choose_view(sys.stderr, plain=options.plain, json=options.json, answer=answer)
         person.aside = view.aside
@@ -41,6 +44,14 @@ async def _ask(options: Namespace, found: Found, prompt: str) -> int:
         print(printable(result.text, keep="\n\t") if sys.stdout.isatty() else result.text)
     print(summary(result, time.monotonic() - began), file=sys.stderr)
     return OF_STATUS[result.status]
+
+
+def attached(file: str) -> MediaPart:
+    """The image or file that goes with a prompt. Raises `UsageError`."""
+    try:
+        return MediaPart.from_file(file)
+    except ConfigError as error:
+        raise UsageError(f"cannot attach {file!r}: {error}") from error
 
 
 def summary(result: RunResult, seconds: float) -> str:

@@ -1,0 +1,229 @@
+"""All commands and their options. Loads nothing of the package but words."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+from toolnexus.cli.exits import DONE, TABLE
+
+FAULTS = ("kill-server", "hang", "deny", "limit")
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="toolnexus", description="Agents with tools from everywhere, at the command line.", epilog=TABLE
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_demo(commands)
+    _add_run(commands)
+    _add_chat(commands)
+    _add_tools(commands)
+    _add_agents(commands)
+    _add_config(commands)
+    _add_init(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"toolnexus {version('toolnexus')}")
+        except PackageNotFoundError:
+            print("toolnexus (not installed)")
+        parser.exit(DONE)
+
+
+def _add_demo(commands: Commands) -> None:
+    demo = _command(
+        commands,
+        "demo",
+        "toolnexus.cli.demo.command",
+        "find a planted bug with two agents at once; needs no key",
+        "A lead splits a goal, two agents find a planted bug at once, one of them writes a report. "
+        "The model is scripted; tools, files, the MCP server and everything else are real.",
+    )
+    _add_display(demo)
+    demo.add_argument("--fault", choices=FAULTS, help="break something in the middle and see what holds")
+    demo.add_argument(
+        "--live", action="store_true", help="use a real model: a key in the environment, or a local server"
+    )
+    demo.add_argument("--save", metavar="FILE", help="write the program that just ran to a new file")
+    demo.add_argument(
+        "--think",
+        type=_seconds,
+        default=0.3,
+        metavar="SECONDS",
+        help="artificial thinking time of the scripted model in each turn (default %(default)s)",
+    )
+
+
+def _add_run(commands: Commands) -> None:
+    run = _command(
+        commands,
+        "run",
+        "toolnexus.cli.run",
+        "ask a model once, with tools and agents",
+        "Ask once. The answer goes to standard output, progress to standard error. Questions of the model "
+        "are asked at the terminal; elsewhere they are declined, and with --json the run ends pending.",
+    )
+    run.add_argument("prompt", help="the request; - reads it from standard input")
+    run.add_argument(
+        "--attach", metavar="FILE", action="append", default=[], help="an image or a file; may be repeated"
+    )
+    _add_display(run)
+    _add_client(run)
+
+
+def _add_chat(commands: Commands) -> None:
+    chat = _command(
+        commands,
+        "chat",
+        "toolnexus.cli.chat",
+        "talk with a model, with tools and agents",
+        "Talk, one line at a time. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.",
+    )
+    chat.add_argument("--plain", action="store_true", help="plain lines instead of a live tree")
+    _add_client(chat)
+
+
+def _add_tools(commands: Commands) -> None:
+    tools = _command(
+        commands,
+        "tools",
+        "toolnexus.cli.tools",
+        "list the tools a model would get",
+        "Connect to everything, list the tools by source, and name what is not there. Needs no model. "
+        "Exit code 3 when a server or a skill is missing.",
+    )
+    tools.add_argument("--json", action="store_true", help="one JSON object, with the schemas")
+    _add_sources(tools)
+
+
+def _add_agents(commands: Commands) -> None:
+    agents = _command(
+        commands,
+        "agents",
+        "toolnexus.cli.agents",
+        "list the agents that a model may delegate to",
+        "List the agents with their model, their tools and whom they may delegate to. Needs no model. "
+        "Exit code 3 when a server or a skill is missing, so that the lists may be short.",
+    )
+    agents.add_argument("--json", action="store_true", help="one JSON object")
+    _add_sources(agents)
+
+
+def _add_config(commands: Commands) -> None:
+    config = commands.add_parser("config", help="check a config document, or print its JSON Schema")
+    config.set_defaults(command=None)
+    actions = config.add_subparsers(title="actions", metavar="ACTION", required=True)
+    check = _command(
+        actions,
+        "check",
+        "toolnexus.cli.config_check",
+        "say everything that is wrong in a config document",
+        "Read config documents and say everything that is wrong, and what is not carried over. Starts "
+        "nothing and connects to nothing. Exit code 2 when something is wrong.",
+    )
+    check.add_argument("files", nargs="+", metavar="FILE", help="a .toml, .json or .yaml file")
+    check.add_argument("--json", action="store_true", help="one JSON object for each file, a line each")
+    _command(
+        actions,
+        "schema",
+        "toolnexus.cli.config_schema",
+        "print the JSON Schema of config documents, for editors",
+        "Print the JSON Schema of config documents.",
+    )
+
+
+def _add_init(commands: Commands) -> None:
+    init = _command(
+        commands,
+        "init",
+        "toolnexus.cli.init",
+        "write a commented config document to start from",
+        "Write a config document with everything explained. Overwrites nothing.",
+    )
+    init.add_argument(
+        "file", nargs="?", default="toolnexus.toml", metavar="FILE", help="default: %(default)s"
+    )
+
+
+def _command(
+    commands: Commands,
+    name: str,
+    module: str,
+    help: str,
+    text: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, description=text, epilog=TABLE)
+    parser.set_defaults(command=name, module=module)
+    return parser
+
+
+def _add_display(parser: argparse.ArgumentParser) -> None:
+    display = parser.add_mutually_exclusive_group()
+    display.add_argument("--plain", action="store_true", help="plain lines instead of a live tree")
+    display.add_argument(
+        "--json", action="store_true", help="every event as one line of JSON on standard output"
+    )
+
+
+def _add_client(parser: argparse.ArgumentParser) -> None:
+    model = parser.add_argument_group("model", "without --model: TOOLNEXUS_MODEL, a key, or a local server")
+    model.add_argument("--model", metavar="PROVIDER:NAME", help="openai:NAME or anthropic:NAME")
+    model.add_argument("--base-url", metavar="URL", help="another endpoint of that style")
+    model.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key for it")
+    model.add_argument("--system", metavar="TEXT", help="system prompt, instead of the built-in one")
+    model.add_argument("--max-turns", type=_count, metavar="N", help="requests per run (default 10)")
+    _add_sources(parser)
+    memory = parser.add_argument_group("memory")
+    memory.add_argument("--store", metavar="FILE", help="keep conversations in this SQLite file")
+    memory.add_argument("--conversation", metavar="ID", help="begin or continue this one")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    tools = parser.add_argument_group("tools")
+    tools.add_argument(
+        "--config", metavar="FILE", help="a config document; other options take the place of what it says"
+    )
+    tools.add_argument("--mcp", metavar="FILE", help="MCP servers: a JSON or TOML file, as other hosts have")
+    tools.add_argument("--skills", metavar="DIR", action="append", help="a folder of skills; may be repeated")
+    tools.add_argument(
+        "--agents",
+        metavar="PATH",
+        action="append",
+        help="agents as Markdown files, such as .claude/agents; may be repeated",
+    )
+    builtins = tools.add_mutually_exclusive_group()
+    builtins.add_argument(
+        "--builtins",
+        metavar="NAMES",
+        help="builtin tools, with commas, or all (default without --config: read,grep,glob,question, which "
+        "change nothing)",
+    )
+    builtins.add_argument("--no-builtins", action="store_true", help="no builtin tools")
+    tools.add_argument(
+        "--workdir", metavar="DIR", help="the folder that file tools stay in (default: this one)"
+    )
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 60:
+        raise argparse.ArgumentTypeError(f"{text!r} must be 0 to 60 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
+    return value
