@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,18 +14,19 @@ from toolnexus.core.events import Event
 from toolnexus.core.messages import Message, Prompt
 from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
+from toolnexus.core.suspension import Answer
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
-from toolnexus.engine.conversations import Conversation, Conversations
+from toolnexus.engine.conversations import Body, Conversation, Conversations
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.life import Life
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.roster import Roster, registry
-from toolnexus.engine.runner import LocalRunner
+from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import (
     DEPS,
@@ -37,6 +39,7 @@ from toolnexus.runtime.context import (
 from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
@@ -226,6 +229,44 @@ class Client:
             await stream.leave()
         stream.raise_failure()
 
+    async def resume(
+        self,
+        waiting: str | RunResult | Mapping[str, Any],
+        answers: Sequence[Answer | Mapping[str, Any]] = (),
+        *,
+        target: Runnable | str | None = None,
+        deps: Any = None,
+    ) -> RunResult:
+        """Go on with a run that is `pending`: here, or in any other process.
+
+        `waiting` is the id of its conversation, its result, or the `snapshot` of its result. `answers`,
+        as `Answer` or wire data, may be some of the open ones, in any order; what they are for runs,
+        once, and nothing that was finished runs again. What stays open is in the result, or is asked of
+        `on_request`. Without answers, the run that a crash left open in a conversation goes on.
+        `target` is for a run of something that is neither the client's own loop nor registered.
+
+        The same answer again does nothing. Raises `RunError` for an id that nobody asked, for another
+        answer, and when nothing waits; and what `ask` raises.
+        """
+        given = as_answers(answers)
+        if isinstance(waiting, RunResult):
+            if waiting.snapshot is None:
+                raise RunError(f"this run waits for nothing: it is {waiting.status!r}")
+            waiting = waiting.snapshot
+        conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
+        await self._life.open()
+        body = self._body(lambda stood: self._resumed(target, stood), None, deps)
+        asks = self._on_request is not None
+        async with self._life.asks.one():
+            if conversation is not None:
+                return raise_error(await self._conversations.resume(conversation, given, body, asks=asks))
+            assert not isinstance(waiting, str)
+            snapshot = Snapshot.from_json(waiting)
+            if not ((new := taken(snapshot, given)) or asks):
+                return waiting_result(snapshot, snapshot.frame.messages)
+            whole = replace(snapshot, answers={**snapshot.answers, **new})
+            return raise_error(await body((), [], None, whole))
+
     def ask_sync(self, prompt: Prompt, *, conversation: str | None = None, deps: Any = None) -> RunResult:
         """`ask` for code without an event loop (scripts, notebooks); runs on a thread of its own.
 
@@ -333,6 +374,12 @@ class Client:
         expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
         return self._roster.target(target)
 
+    def _resumed(self, target: Runnable | str | None, stood: Snapshot | None) -> Runnable:
+        """What a run goes on as. Raises `ConfigError` when nobody of that name is known."""
+        if target is not None:
+            return self._target(target)
+        return self._main if stood is None or stood.agent == MAIN else self._roster.target(stood.agent)
+
     async def _execute(
         self,
         target: Runnable,
@@ -343,24 +390,44 @@ class Client:
     ) -> RunResult:
         _check_id(conversation)
         await self._life.open()
-        run, host = self._new_run(reader), self._host(deps)
-
-        async def body(history: Sequence[Message], inbox: list[Message]) -> RunResult:
-            return await self._runner.start(
-                run,
-                target,
-                input,
-                settings=self._settings,
-                host=host,
-                history=history,
-                asker=self._asker,
-                inbox=inbox,
-            )
-
+        body = self._body(lambda _: target, input, deps, reader)
         async with self._life.asks.one():
             if conversation is None:
                 return await body((), [])
             return await self._conversations.ask(conversation, body)
+
+    def _body(
+        self,
+        target: Callable[[Snapshot | None], Runnable],
+        input: Any,
+        deps: Any,
+        reader: Callable[[Event], None] | None = None,
+    ) -> Body:
+        """What runs `target` on a history, or from where it stood."""
+
+        async def body(
+            history: Sequence[Message],
+            inbox: list[Message],
+            journal: Journal | None = None,
+            resumed: Snapshot | None = None,
+        ) -> RunResult:
+            run = self._new_run(reader)
+            if resumed is not None:
+                run.answers = resumed.answers
+            return await self._runner.start(
+                run,
+                target(resumed),
+                input,
+                settings=self._settings,
+                host=self._host(deps),
+                history=history,
+                asker=self._asker,
+                inbox=inbox,
+                resumed=resumed,
+                journal=journal,
+            )
+
+        return body
 
     def _new_run(self, reader: Callable[[Event], None] | None = None) -> Run:
         return Run(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -214,10 +215,10 @@ async def test_a_pending_conversation_names_its_questions() -> None:
         with pytest.raises(Suspended, match="deploy now"):
             result.raise_for_status()
         talk = c.conversation("t")
-        assert talk.pending == (question,)
+        assert await talk.pending() == (question,)
         with pytest.raises(Suspended, match=r"deploy now.*discard_pending"):
             await talk.ask("more")
-        talk.discard_pending()
+        await talk.discard_pending()
         assert (await talk.ask("more")).text == "without it"
 
 
@@ -244,7 +245,7 @@ async def test_a_store_that_cannot_write_gives_the_result_back() -> None:
     """[CONV-09] The StoreError carries what the run achieved."""
 
     class Full(MemoryStore):
-        async def append(self, id: str, messages: Sequence[Message], expected: int) -> int:
+        async def append(self, id: str, messages: Sequence[Message], expected: int, state: Any = None) -> int:
             raise StoreError("the disk is full")
 
     async with Client(model=FunctionModel(echo), builtins=False, store=Full()) as c:

@@ -197,9 +197,9 @@ async def test_an_open_question_is_pending(way: Way) -> None:
         assert (question.data or {})["path"] == ["main", "a.call_a"]
         with pytest.raises(Suspended, match="sure"):
             await b.ask("more", conversation="t")
-        b.client.conversation("t").discard_pending()
+        await b.client.conversation("t").discard_pending()
         assert (await b.ask("more", conversation="t")).text == "without it"
-        assert [r.text for r in b.sent()[-1].results] == ["stepped", "no answer yet to: sure?"]
+        assert [r.text for r in b.sent()[-1].results] == ["stepped", "no answer was given to: sure?"]
         assert len(b.endpoint.requests) == 3
     if way.streamed:
         assert [e.request.prompt for e in b.events if isinstance(e, Pending)] == ["sure?"]

@@ -54,6 +54,34 @@ async def test_conversations_outlive_the_store_object(tmp_path: Path) -> None:
     await second.aclose()
 
 
+async def test_a_file_of_the_first_format_is_brought_up_to_date(tmp_path: Path) -> None:
+    """[ST-16] Its conversations stay, and runs that wait can be kept in it."""
+    store = SqliteStore(tmp_path / "s.db")
+    version = await store.append("c", [user("one")], 0)
+    await store.aclose()
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db:
+        db.execute("DROP TABLE states")
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    assert await store.load("c") == ((user("one"),), version)
+    await store.append("c", [], version, {"n": 1})
+    assert await store.load_state("c") == {"n": 1}
+    await store.aclose()
+
+
+async def test_a_torn_state_is_none_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """[ST-24] The messages load all the same."""
+    store = SqliteStore(tmp_path / "s.db")
+    version = await store.append("c", [user("one")], 0, {"n": 1})
+    await store.aclose()
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db:
+        db.execute("UPDATE states SET state = '{\"n\": '")
+        db.commit()
+    assert await store.load_state("c") is None and "is torn" in caplog.text
+    assert await store.load("c") == ((user("one"),), version)
+    await store.aclose()
+
+
 async def test_a_closed_store_opens_again_at_the_next_use(tmp_path: Path) -> None:
     """[ST-11] A store that was closed works again at the next use, with everything in it."""
     store = SqliteStore(tmp_path / "s.db")

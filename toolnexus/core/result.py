@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -63,6 +64,8 @@ class RunResult:
     own_usage: Usage = field(default_factory=Usage)
     path: tuple[str, ...] = ()
     error: BaseException | None = None
+    snapshot: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Of a pending run: JSON from which any process can go on with `client.resume`."""
 
     def raise_for_status(self) -> RunResult:
         """Itself when `done`.

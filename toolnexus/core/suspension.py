@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Literal, get_args
 
 Reason = Literal["declined", "cancelled", "expired"]
 
@@ -30,6 +33,8 @@ class Request:
     """Details; once a run asks it, `data["path"]` is the asking agent's path, a list."""
     expires_at: str | None = None
     """ISO 8601 time after which nobody waits for the answer."""
+    digest: str | None = None
+    """Of the tool and the arguments that an answer is for; set when a run asks."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain wire data; absent keys are left out."""
@@ -40,7 +45,24 @@ class Request:
             out["data"] = dict(self.data)
         if self.expires_at is not None:
             out["expiresAt"] = self.expires_at
+        if self.digest is not None:
+            out["digest"] = self.digest
         return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Request:
+        """The request that `to_json` wrote. Raises `ValueError` for anything else."""
+        given = _fields(data, {"id": str, "kind": str, "prompt": str}, _REQUEST)
+        return cls(**given)
+
+    def expired(self) -> bool:
+        """Whether its time is over. A time that is none, or without a zone, is never over."""
+        if self.expires_at is None:
+            return False
+        try:
+            return datetime.fromisoformat(self.expires_at) <= datetime.now(UTC)
+        except (ValueError, TypeError):
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +88,38 @@ class Answer:
         if self.reason is not None:
             out["reason"] = self.reason
         return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Answer:
+        """The answer that `to_json` wrote. Raises `ValueError` for anything else."""
+        given = _fields(data, {"id": str}, {"ok": bool, "data": object, "reason": str})
+        if given.get("reason") not in (None, *get_args(Reason)):
+            raise ValueError(f"reason {given['reason']!r}; allowed: {list(get_args(Reason))}")
+        return cls(**given)
+
+
+_REQUEST = {"url": str, "data": Mapping, "expiresAt": str, "digest": str}
+_NAMES = {"expiresAt": "expires_at"}
+
+
+def _fields(
+    data: Mapping[str, Any], needed: Mapping[str, Any], optional: Mapping[str, Any]
+) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, kind in {**needed, **optional}.items():
+        if key not in data:
+            if key in needed:
+                raise ValueError(f"{key!r} is missing")
+        elif not isinstance(data[key], kind):
+            raise ValueError(f"{key!r} is {data[key]!r}, which is no {kind.__name__}")
+        else:
+            out[_NAMES.get(key, key)] = data[key]
+    if unknown := data.keys() - needed.keys() - optional.keys():
+        raise ValueError(f"unknown keys {sorted(unknown)}")
+    return out
+
+
+def call_digest(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What an answer is bound to: the tool and the arguments it would run with."""
+    text = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=True, default=repr)
+    return sha256(text.encode()).hexdigest()

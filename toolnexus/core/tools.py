@@ -32,8 +32,8 @@ class ToolResult:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     parts: tuple[MediaPart, ...] = ()
     requests: tuple[Request, ...] = ()
-    child: Any = field(default=None, repr=False)
-    """The child run that asks, when the call delegated."""
+    child: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Where the run below stands that asks, when the call delegated."""
 
 
 def pending(
@@ -76,6 +76,7 @@ class Tool:
         origin: str | None = None,
         original_name: str | None = None,
         validate: Validate | None = None,
+        idempotent: bool = False,
     ) -> None:
         self.name = name
         self.description = description
@@ -87,6 +88,8 @@ class Tool:
         self.original_name = original_name or name
         """Its name at the origin, before it was made safe for a model."""
         self.validate = validate
+        self.idempotent = idempotent
+        """Whether a call may run again when nobody knows whether it did."""
 
     def named(self, name: str) -> Tool:
         """This tool under another name."""

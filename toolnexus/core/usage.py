@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from toolnexus.core.options import count, seconds
 from toolnexus.core.values import value
@@ -69,6 +69,19 @@ class Usage:
         if self.estimated:
             out["estimated"] = True
         return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Usage:
+        """The amounts that `to_json` wrote. Raises `KeyError` for anything else."""
+        return Usage(
+            prompt_tokens=data["promptTokens"],
+            completion_tokens=data["completionTokens"],
+            cached_tokens=data["cachedTokens"],
+            cache_write_tokens=data["cacheWriteTokens"],
+            reasoning_tokens=data["reasoningTokens"],
+            requests=data["requests"],
+            estimated=bool(data.get("estimated", False)),
+        )
 
 
 @value()

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from toolnexus.core.messages import MediaPart, Message, TextPart, close_transcript, user
+from toolnexus.core.messages import MediaPart, Message, TextPart, ToolCallPart, close_transcript, user
 from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
-from toolnexus.engine.environment import ENVIRONMENT, MODEL
+from toolnexus.engine.environment import ENVIRONMENT, MODEL, Environment
 from toolnexus.engine.options import run_settings
 from toolnexus.engine.runner import result_of
 from toolnexus.engine.scope import Scope, ToolSpec
 from toolnexus.engine.turn import model_turn
+from toolnexus.engine.view import View
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
 from toolnexus.tools.builtin.paths import READ_ROOTS
+
+logger = logging.getLogger("toolnexus.agents")
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
 
@@ -99,6 +105,27 @@ class Agent:
 
         Raises `LimitReached` and `ModelError`; the frame around it turns them into a result.
         """
+        ctx, environment = await self._begin(input, ctx)
+        frame = ctx.frame
+        calls = frame.transcript[-1].tool_calls if frame.resumed is not None else ()
+        while True:
+            frame.check_cancelled()
+            if frame.slot is not None and frame.slot.lost:
+                await frame.slot.regain()
+            view = environment.view(self, ctx)
+            if not calls:
+                said = await self._turn(ctx, view)
+                if isinstance(said, Outcome):
+                    return said
+                calls = said
+            if calls:
+                end = await self._batch(ctx, view, calls)
+                if end is not None:
+                    return end
+                calls = ()
+
+    async def _begin(self, input: Any, ctx: RunContext) -> tuple[RunContext, Environment]:
+        """What is the same in every turn, and the input, or the point where the run stood."""
         environment = ctx.get(ENVIRONMENT)
         if environment is None:
             raise ConfigError(f"agent {self.name!r} runs under a client: use client.run(agent, …)")
@@ -107,36 +134,56 @@ class Agent:
         model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
         if self.scope.denies_anything:
             frame.denied = (*frame.denied, self.scope)
+        if frame.resumed is None:
+            frame.transcript += as_messages(input)
+        elif frame.resumed.definition not in ("", self._digest):
+            logger.warning("agent %r was changed while its run waited; it goes on as it is now", self.name)
         roots = environment.view(self, ctx).roots
-        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None, READ_ROOTS: roots})
-        frame.transcript += as_messages(input)
-        while True:
-            frame.check_cancelled()
-            if frame.slot is not None and frame.slot.lost:
-                await frame.slot.regain()
-            view = environment.view(self, ctx)
-            if frame.turns >= frame.max_turns:
-                return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
-            if frame.inbox:
-                frame.transcript += frame.inbox
-                frame.inbox.clear()
-            response = await model_turn(ctx, model, system=view.system, tools=view.tools)
-            frame.check_cancelled()
-            if response.stop in _LIMITS:
-                frame.transcript[:] = close_transcript(frame.transcript, CUT)
-                return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
-            calls = response.message.tool_calls
-            if calls:
-                batch = await run_tool_calls(ctx, view, calls)
-                frame.transcript.append(Message("tool", batch.results))
-                frame.results.clear()
-                frame.check_cancelled()
-                if batch.stop is not None:
-                    return Outcome(status="incomplete", limit=batch.stop)
-                if batch.requests:
-                    return Outcome(status="pending", requests=batch.requests)
-            elif response.stop != "paused" and not frame.inbox and not await self._goes_on(ctx):
-                return Outcome(status="done")
+        return ctx.having({MODEL: model, MODEL_OVERRIDE: None, READ_ROOTS: roots}), environment
+
+    async def _turn(self, ctx: RunContext, view: View) -> Outcome | Sequence[ToolCallPart]:
+        """One request: the calls of its reply (none: go on), or how the run ends."""
+        frame, model = ctx.frame, ctx.get(MODEL)
+        assert model is not None
+        if frame.turns >= frame.max_turns:
+            return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
+        if frame.inbox:
+            frame.transcript += frame.inbox
+            frame.inbox.clear()
+        response = await model_turn(ctx, model, system=view.system, tools=view.tools)
+        frame.check_cancelled()
+        if response.stop in _LIMITS:
+            frame.transcript[:] = close_transcript(frame.transcript, CUT)
+            return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
+        calls = response.message.tool_calls
+        if calls or response.stop == "paused" or frame.inbox or await self._goes_on(ctx):
+            return calls
+        return Outcome(status="done")
+
+    async def _batch(self, ctx: RunContext, view: View, calls: Sequence[ToolCallPart]) -> Outcome | None:
+        """Run the calls of one reply; how the run ends when it does not go on."""
+        frame = ctx.frame
+        if frame.journal is not None:
+            await frame.journal(frame)
+        batch = await run_tool_calls(ctx, view, calls)
+        frame.transcript.append(Message("tool", batch.results))
+        frame.results.clear()
+        frame.check_cancelled()
+        if batch.stop is not None:
+            return Outcome(status="incomplete", limit=batch.stop)
+        if batch.waiting:
+            asked = tuple([request for waiting in batch.waiting.values() for request in waiting.requests])
+            return Outcome(status="pending", requests=asked, waiting=batch.waiting, definition=self._digest)
+        if frame.journal is not None:
+            await frame.journal(frame)
+        return None
+
+    @property
+    def _digest(self) -> str:
+        """Of what the model is told of itself and may use, as far as it is written down."""
+        own = [getattr(entry, "name", "") for entry in self.scope.own]
+        said = [self.name, self.system_prompt, str(self.model), repr(self.scope.names), own]
+        return sha256(json.dumps(said).encode()).hexdigest()
 
     async def _goes_on(self, ctx: RunContext) -> bool:
         """Whether `should_continue` wants more; then the nudge is in the transcript."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
-from toolnexus.core.messages import Message, Prompt, close_transcript
+from toolnexus.core.messages import Message, Prompt, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
-from toolnexus.core.suspension import Request
+from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.wire import message_from_json
+from toolnexus.engine.record import Record
+from toolnexus.engine.runner import Journal, waiting_result
 from toolnexus.errors import RunError, StoreConflict, Suspended
+from toolnexus.runtime.snapshot import FramePoint, Snapshot, taken
 from toolnexus.stores.base import Store
 
 logger = logging.getLogger("toolnexus.conversations")
@@ -30,16 +35,25 @@ class _Ask:
 
 _asking: ContextVar[tuple[_Ask, ...]] = ContextVar("toolnexus_asking", default=())
 
-Body = Callable[[Sequence[Message], list[Message]], Awaitable[RunResult]]
-"""Runs on a history and an inbox. Raises only `CancelledError`, with `.result`."""
+
+class Body(Protocol):
+    """Runs on a history, an inbox and a journal. Raises only `CancelledError`, with `.result`."""
+
+    async def __call__(
+        self,
+        history: Sequence[Message],
+        inbox: list[Message],
+        journal: Journal,
+        resumed: Snapshot | None = None,
+    ) -> RunResult: ...
 
 
 class _Ended(NamedTuple):
     """A run of a conversation that is over but not stored yet."""
 
     result: RunResult
-    added: tuple[Message, ...]
-    version: int
+    record: Record
+    inbox: list[Message]
     cancelled: asyncio.CancelledError | None
 
 
@@ -51,17 +65,57 @@ class Conversations:
         self._key = object()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._inboxes: dict[str, list[Message]] = {}
-        self._pending: dict[str, tuple[Request, ...]] = {}
         self._saves: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, id: str, body: Body) -> RunResult:
-        """Run `body` on the conversation and append what it added.
+        """Run `body` on the conversation and append what it adds.
 
-        Asks of one conversation run one after the other. The write survives any number of cancels.
-        Raises `Suspended` when the last run still waits for answers, `RunError` when the asking
-        run is part of this very conversation, and `StoreError` with the result when it cannot be
-        stored.
+        Asks of one conversation run one after the other. What was done is stored after every step, and
+        the last write survives any number of cancels. Raises `Suspended` when the last run still waits
+        for answers, `RunError` when the asking run is part of this very conversation, and `StoreError`
+        with the result when it cannot be stored.
         """
+
+        async def begin() -> _Ended:
+            if waiting := await self.pending(id):
+                raise Suspended(waiting, f"conversation {id!r} waits; discard_pending() gives up")
+            loaded, version = await self._store.load(id)
+            history = close_transcript(loaded, INTERRUPTED)
+            record = Record(self._store, id, version, kept=len(history), start=len(loaded))
+            return await self._run(record, body, history, [], None)
+
+        return await self._one(id, begin)
+
+    async def resume(self, id: str, answers: Sequence[Answer], body: Body, *, asks: bool) -> RunResult:
+        """Let the run of the conversation go on that waits, or that a crash left open.
+
+        `asks`: somebody answers in place what `answers` leave open. Raises `RunError` when there is
+        nothing to go on with, and what `ask` raises.
+        """
+
+        async def begin() -> _Ended | RunResult:
+            state = await self._store.load_state(id) or {}
+            loaded, version = await self._store.load(id)
+            if (ended := state.get("ended")) is not None:
+                return _ended_result(id, ended, answers, close_transcript(loaded, INTERRUPTED))
+            if "snapshot" not in state:
+                raise RunError(f"conversation {id!r} has no run that waits; ask it instead")
+            snapshot, start = Snapshot.from_json(state["snapshot"]), state["start"]
+            new = taken(snapshot, answers)
+            if snapshot.requests and not (new or asks):
+                return waiting_result(snapshot, close_transcript(loaded, INTERRUPTED))
+            frame = replace(snapshot.frame, messages=tuple(loaded[start:]), interrupted=not snapshot.requests)
+            whole = replace(snapshot, frame=frame, answers={**snapshot.answers, **new})
+            inbox = [message_from_json(message) for message in state.get("inbox", ())]
+            history = close_transcript(loaded[:start], INTERRUPTED)
+            kept = len(history) + len(loaded) - start
+            record = Record(self._store, id, version, kept=kept, start=start, answers=whole.answers)
+            return await self._run(record, body, history, inbox, whole)
+
+        return await self._one(id, begin)
+
+    async def _one(self, id: str, begin: Callable[[], Awaitable[_Ended | RunResult]]) -> RunResult:
+        """One run of the conversation at a time, and its end stored."""
         if any(ask.conversation == (self._key, id) and not ask.over for ask in _asking.get()):
             raise RunError(
                 f"conversation {id!r} is asked by a tool of its own run, which would wait for itself; "
@@ -72,7 +126,7 @@ class Conversations:
         mine = _Ask((self._key, id))
         token = _asking.set((*_asking.get(), mine))
         try:
-            ended = await self._run(id, body)
+            ended = await begin()
         except BaseException:
             lock.release()
             raise
@@ -80,7 +134,10 @@ class Conversations:
             mine.over = True
             _asking.reset(token)
             self._inboxes.pop(id, None)
-        saving = self._saves[id] = asyncio.create_task(self._save(id, ended.added, ended.version))
+        if isinstance(ended, RunResult):
+            lock.release()
+            return ended
+        saving = self._saves[id] = asyncio.create_task(ended.record.end(ended.result, ended.inbox))
         saving.add_done_callback(lambda _: self._saves.pop(id))
         saving.add_done_callback(lambda _: lock.release())
         saving.add_done_callback(lambda task: _log_loss(id, task))
@@ -95,23 +152,25 @@ class Conversations:
             raise ended.cancelled
         return ended.result
 
-    async def _run(self, id: str, body: Body) -> _Ended:
-        if waiting := self._pending.get(id):
-            raise Suspended(waiting, f"conversation {id!r} waits; discard_pending() gives up")
-        loaded, version = await self._store.load(id)
-        history = close_transcript(loaded, INTERRUPTED)
-        inbox = self._inboxes[id] = []
+    async def _run(
+        self,
+        record: Record,
+        body: Body,
+        history: Sequence[Message],
+        inbox: list[Message],
+        resumed: Snapshot | None,
+    ) -> _Ended:
+        self._inboxes[record.id] = inbox
         cancelled: asyncio.CancelledError | None = None
         try:
-            result = await body(history, inbox)
+            result = await body(history, inbox, record.step, resumed)
         except asyncio.CancelledError as cancel:
             cancelled, result = cancel, getattr(cancel, "result", None)
             if not isinstance(result, RunResult):
                 raise
-        if result.pending:
-            self._pending[id] = result.pending
-        # what came in too late for the run is not lost: the next ask reads it
-        return _Ended(result, (*result.messages[len(history) :], *inbox), version, cancelled)
+        if result.snapshot is not None:
+            result = replace(result, snapshot={**result.snapshot, "conversation": record.id})
+        return _Ended(result, record, inbox, cancelled)
 
     def steer(self, id: str, messages: Sequence[Message]) -> None:
         """Put messages before the next turn of the run in flight. Raises `RunError` when none is."""
@@ -120,13 +179,28 @@ class Conversations:
             raise RunError(f"conversation {id!r} has no run in flight to steer; ask it instead")
         inbox.extend(messages)
 
-    def pending(self, id: str) -> tuple[Request, ...]:
-        """The open questions of the last run."""
-        return self._pending.get(id, ())
+    async def pending(self, id: str) -> tuple[Request, ...]:
+        """The open questions of the last run, whichever process it ran in."""
+        if id in self._saves:
+            await asyncio.wait([self._saves[id]])
+        state = await self._store.load_state(id)
+        return Snapshot.from_json(state["snapshot"]).requests if state and "snapshot" in state else ()
 
-    def discard_pending(self, id: str) -> None:
-        """Give up the open questions; their calls stay answered with "no answer yet"."""
-        self._pending.pop(id, None)
+    async def discard_pending(self, id: str) -> None:
+        """Give up the open questions: their calls are answered with "no answer", what is done stays."""
+        async with self._locks.setdefault(id, asyncio.Lock()):
+            while True:
+                state = await self._store.load_state(id)
+                if not state or "snapshot" not in state:
+                    return
+                _, version = await self._store.load(id)
+                frame = Snapshot.from_json(state["snapshot"]).frame
+                inbox = [message_from_json(message) for message in state.get("inbox", ())]
+                try:
+                    await self._store.append(id, [*_given_up(frame), *inbox], version)
+                    return
+                except StoreConflict:
+                    continue
 
     async def messages(self, id: str) -> tuple[Message, ...]:
         """The stored messages, every call answered."""
@@ -138,7 +212,6 @@ class Conversations:
     async def delete(self, id: str) -> None:
         """Remove the conversation, after the ask in flight."""
         async with self._locks.setdefault(id, asyncio.Lock()):
-            self._pending.pop(id, None)
             while True:
                 _, version = await self._store.load(id)
                 try:
@@ -152,13 +225,33 @@ class Conversations:
         while self._saves:
             await asyncio.wait(self._saves.values())
 
-    async def _save(self, id: str, messages: Sequence[Message], version: int) -> None:
-        while messages:
-            try:
-                await self._store.append(id, messages, version)
-                return
-            except StoreConflict as conflict:  # somebody else's ask came between: ours goes after it
-                version = conflict.version
+
+def _given_up(frame: FramePoint) -> list[Message]:
+    """The results of a batch that nobody will answer any more."""
+    results: list[ToolResultPart] = []
+    for call in frame.messages[-1].tool_calls if frame.messages else ():
+        waited = frame.waiting.get(call.id)
+        if waited is None:
+            results.append(frame.results[call.id])
+        else:
+            asked = "; ".join([request.prompt for request in waited.requests])
+            results.append(ToolResultPart(call.id, f"no answer was given to: {asked}", is_error=True))
+    return [Message("tool", tuple(results))] if results else []
+
+
+def _ended_result(
+    id: str, ended: Mapping[str, Any], answers: Sequence[Answer], messages: tuple[Message, ...]
+) -> RunResult:
+    """What a run gave that went on already: the same answers again change nothing."""
+    known = {i: Answer.from_json(answer) for i, answer in ended["answers"].items()}
+    for answer in answers:
+        if answer.id not in known:
+            raise RunError(f"no open request has the id {answer.id!r}; conversation {id!r} waits for none")
+        if known[answer.id] != answer and known[answer.id].reason != "expired":
+            raise RunError(f"request {answer.id!r} was answered already, and differently")
+    if not answers:
+        raise RunError(f"conversation {id!r} has no run that waits; ask it instead")
+    return RunResult(status=ended["status"], text=ended["text"], output=ended["text"], messages=messages)
 
 
 def _log_loss(id: str, save: asyncio.Task[None]) -> None:
@@ -185,14 +278,13 @@ class Conversation:
         """`client.ask(prompt, conversation=id, deps=deps)`."""
         return await self._ask(prompt, conversation=self.id, deps=deps)
 
-    @property
-    def pending(self) -> tuple[Request, ...]:
-        """The questions that the last run waits for."""
-        return self._conversations.pending(self.id)
+    async def pending(self) -> tuple[Request, ...]:
+        """The questions that the last run waits for, whichever process it ran in."""
+        return await self._conversations.pending(self.id)
 
-    def discard_pending(self) -> None:
+    async def discard_pending(self) -> None:
         """Give up the open questions, so that the conversation can go on without them."""
-        self._conversations.discard_pending(self.id)
+        await self._conversations.discard_pending(self.id)
 
     async def delete(self) -> None:
         """Remove the conversation from the store."""

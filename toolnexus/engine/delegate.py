@@ -45,13 +45,13 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
                 f"model {model!r} is not allowed; allowed: {sorted(models)}{did_you_mean(model, models)}",
                 agent=name,
             )
-        if (refused := _claim(ctx, name)) is not None:
+        if ctx.resumed is None and (refused := _claim(ctx, name)) is not None:
             return refused
         prompt = "\n\n".join(p for p in (arguments.get("context"), arguments["prompt"]) if p)
         context = ctx.context.fork()
         if model is not None:
             context = context.having({MODEL_OVERRIDE: models[model]})
-        result = await delegate(target, prompt, context, ctx.call_id)
+        result = await delegate(target, prompt, context, ctx.call_id, ctx.resumed)
         return _as_result(name, result, context.run.redact)
 
     tool = Tool(
@@ -65,10 +65,17 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
     return tool
 
 
-async def delegate(target: Runnable, prompt: str, parent: RunContext, key: str) -> RunResult:
-    """Run `target` for a model: it counts in depth and waits for a slot while the caller lends its own."""
+async def delegate(
+    target: Runnable, prompt: str, parent: RunContext, key: str, resumed: Mapping[str, Any] | None = None
+) -> RunResult:
+    """Run `target` for a model, or let it go on from where it stood.
+
+    It counts in depth and waits for a slot while the caller lends its own.
+    """
     async with parent.frame.slot.lent() if parent.frame.slot is not None else nullcontext():
-        return await parent.run.runner.run(target, prompt, parent=parent, key=key, delegated=True)
+        return await parent.run.runner.run(
+            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed
+        )
 
 
 def _claim(ctx: ToolContext, name: str) -> ToolResult | None:
@@ -101,7 +108,7 @@ def _as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
         case "done":
             return ToolResult(output=result.text, metadata=metadata)
         case "pending":
-            return ToolResult(metadata=metadata, requests=result.pending, child=result)
+            return ToolResult(metadata=metadata, requests=result.pending, child=result.snapshot)
         case "error":
             why = str(result.error) or type(result.error).__name__
             return failed(redact(f"agent {name!r} failed: {why}"), **metadata)

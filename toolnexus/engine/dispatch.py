@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 
 from toolnexus.core.messages import ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit
-from toolnexus.core.suspension import Request
+from toolnexus.core.tools import ToolResult
 from toolnexus.core.values import value
 from toolnexus.engine.view import View
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.runtime.context import Frame, RunContext
+from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.tools.invoke import failed, invoke
 
 REPEATS = 3
 """In how many turns one call may give one result before the model is told."""
+
+OUTCOME_UNKNOWN = (
+    "outcome unknown: the process ended while this call ran, and it was not repeated; "
+    "find out what it did before you call it again"
+)
+
+_FRESH = FramePoint(path=(), messages=())
 
 
 @value(kw_only=True)
@@ -24,8 +33,8 @@ class Batch:
     """How a batch ended: every call answered, in call order."""
 
     results: tuple[ToolResultPart, ...]
-    requests: tuple[Request, ...] = ()
-    """Questions of calls that wait; their results are placeholders."""
+    waiting: Mapping[str, Waiting] = field(default_factory=dict[str, Waiting])
+    """The calls that wait, by id and in call order; their results are placeholders."""
     stop: Limit | None = None
     """The budget that refused a call."""
 
@@ -35,29 +44,39 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
 
     A call of a tool that was not offered is answered with an error that names what is. When a
     budget refuses a call, what is in flight still finishes. Finished results are kept in
-    `frame.results` meanwhile, so that a cancel loses none. Raises nothing but `CancelledError`.
+    `frame.results` meanwhile, so that a cancel loses none. Of a resumed run only calls that wait and
+    can be answered run; the others stand as they stood. Raises nothing but `CancelledError`.
     """
-    frame = ctx.frame
-    asked: dict[str, tuple[Request, ...]] = {}
+    frame, run = ctx.frame, ctx.run
+    point = frame.resumed or _FRESH
+    waiting: dict[str, Waiting] = {}
     stop: Limit | None = None
 
     async def one(call: ToolCallPart) -> ToolResultPart:
         nonlocal stop
-        tool = view.get(call.name)
+        if (known := frame.results.get(call.id)) is not None:
+            return known
+        tool, waited = view.get(call.name), point.waiting.get(call.id)
         try:
             if tool is None:
                 result = failed(view.refusal(call.name))
-            else:
+            elif point.interrupted and not tool.idempotent:
+                result = failed(OUTCOME_UNKNOWN)
+            elif waited is None:
                 frame.ledger.reserve_tool_call()
                 result = await invoke(tool, call, ctx.fork())
+            elif waited.answered(run.answers) or frame.asker is not None:
+                result = await invoke(tool, call, ctx.fork(), waited)
+            else:
+                result = ToolResult(requests=waited.requests, child=waited.child)
         except LimitReached as reached:
             if stop is None:
-                stop = frame.hit(ctx.run, reached.limit, reached.value, reached.scope)
+                stop = frame.hit(run, reached.limit, reached.value, reached.scope)
             result = failed(f"not run: limit {stop}")
         if result.requests:
-            asked[call.id] = result.requests
-            waiting = "; ".join(r.prompt for r in result.requests)
-            part = ToolResultPart(call.id, f"no answer yet to: {waiting}")
+            waiting[call.id] = Waiting(requests=result.requests, child=result.child)
+            questions = "; ".join(r.prompt for r in result.requests)
+            part = ToolResultPart(call.id, f"no answer yet to: {questions}")
         else:
             output = _said_before(frame, call, result.output)
             part = ToolResultPart(call.id, output, result.is_error, result.parts)
@@ -65,8 +84,9 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
         return part
 
     results = await run_all([partial(one, call) for call in calls])
-    requests = tuple(request for call in calls for request in asked.get(call.id, ()))
-    return Batch(results=tuple(results), requests=requests, stop=stop)
+    frame.resumed = None
+    ordered = {call.id: waiting[call.id] for call in calls if call.id in waiting}
+    return Batch(results=tuple(results), waiting=ordered, stop=stop)
 
 
 def _said_before(frame: Frame, call: ToolCallPart, output: str) -> str:

@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from toolnexus.core.events import RunFinished, RunStarted, SubAgentFinished, SubAgentStarted
-from toolnexus.core.messages import Message, close_transcript
+from toolnexus.core.messages import Message, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
 from toolnexus.errors import LimitReached
-from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
+from toolnexus.runtime.context import (
+    ContextKey,
+    Frame,
+    Outcome,
+    Run,
+    RunContext,
+    Runnable,
+    RunSettings,
+)
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.slots import Slot
+from toolnexus.runtime.snapshot import FramePoint, Snapshot
 
 NO_TEXT = "The run ended without any text."
+
+
+Journal = Callable[[Sequence[Message], Snapshot], Awaitable[None]]
+"""Keeps the transcript of a run, and where it stands, after every step."""
 
 
 class LocalRunner:
@@ -41,11 +55,14 @@ class LocalRunner:
         history: Sequence[Message] = (),
         asker: Asker | None = None,
         inbox: list[Message] | None = None,
+        resumed: Snapshot | None = None,
+        journal: Journal | None = None,
     ) -> RunResult:
         """Run `target` at the top of a tree and return its result, whatever way it ended.
 
         `settings` are the host's, the target's own come on top. `history` is the conversation so
-        far. Raises nothing but `CancelledError`, which carries the result as `.result`.
+        far; `resumed` is where the tree stood, when it goes on; `journal` keeps what was done after
+        every step. Raises nothing but `CancelledError`, which carries the result as `.result`.
         """
         ctx = self.root(run, target, settings=settings, host=host, asker=asker)
         frame = ctx.frame
@@ -55,8 +72,26 @@ class LocalRunner:
         if inbox is not None:
             frame.inbox = inbox
         budgets = (settings.budget, _settings(target).budget)
+        if resumed is not None:
+            frame.ledger = Ledger.from_json(resumed.ledger)
+            frame.ledger.bound_by([b for b in budgets if b is not None], None)
+            frame.resume(resumed.frame)
+            run.sub_agents = resumed.sub_agents
+            run.limits.extend(resumed.limits)
         seconds = min((b.seconds for b in budgets if b and b.seconds is not None), default=None)
-        return await self._drive(target, input, ctx, seconds)
+        if journal is not None:
+
+            async def step(frame: Frame) -> None:
+                await journal(
+                    frame.transcript, _standing(target, ctx, FramePoint(path=frame.path, messages=()))
+                )
+
+            frame.journal = step
+        result = await self._drive(target, input, ctx, seconds)
+        if result.snapshot is None:
+            return result
+        whole = _standing(target, ctx, FramePoint.from_json(result.snapshot))
+        return replace(result, snapshot=whole.to_json())
 
     def root(
         self,
@@ -85,17 +120,31 @@ class LocalRunner:
         return RunContext(run, frame, host)
 
     async def run(
-        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
+        self,
+        target: Runnable,
+        input: Any,
+        *,
+        parent: RunContext,
+        key: str,
+        delegated: bool = False,
+        resumed: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
-        path = (*above.path, _segment(target.name, key, above))
+        point = None if resumed is None else FramePoint.from_json(resumed)
+        path = (*above.path, _segment(target.name, key, above)) if point is None else point.path
+        budgets = [own.budget] if own.budget else []
+        if point is None:
+            ledger = Ledger(path, target.name, budgets, above.ledger)
+        else:
+            ledger = above.ledger.restored(path)
+            ledger.bound_by(budgets, above.ledger)
         slot = Slot(run.slots) if delegated else above.slot
         frame = Frame(
             path=path,
             agent=target.name,
             depth=above.depth + delegated,
-            ledger=Ledger(path, target.name, [own.budget] if own.budget else [], above.ledger),
+            ledger=ledger,
             hooks=HookSet(own.hooks, above.hooks) if own.hooks else above.hooks,
             workdir=own.workdir or above.workdir,
             parent=above,
@@ -105,16 +154,17 @@ class LocalRunner:
             max_turns=own.max_turns or above.max_turns,
             denied=above.denied,
         )
-        place = len(above.children)
-        above.children.append(None)
+        if point is None:
+            frame.place = len(above.children)
+            above.children.append(None)
+        else:
+            frame.resume(point)
         ctx = RunContext(run, frame, parent.host)
         seconds = own.budget.seconds if own.budget else None
         async with slot.held() if slot is not None and delegated else nullcontext():
-            return await self._child(target, input, ctx, seconds, place)
+            return await self._child(target, input, ctx, seconds)
 
-    async def _child(
-        self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None, place: int
-    ) -> RunResult:
+    async def _child(self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None) -> RunResult:
         run, frame, above = ctx.run, ctx.frame, ctx.frame.parent
         assert above is not None
         if run.emit is not None:
@@ -133,7 +183,7 @@ class LocalRunner:
         finally:
             # a cancelled child still counts: its transcript and usage are part of the tree
             result = result or result_of(ctx, Outcome(status="incomplete"))
-            above.children[place] = result
+            above.children[frame.place] = result
             if run.emit is not None:
                 run.emit(
                     SubAgentFinished(path=above.path, agent=target.name, child=frame.path, result=result)
@@ -183,6 +233,7 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
     if not text and outcome.requests:
         text = "\n".join(request.prompt for request in outcome.requests)
     output = outcome.output
+    point = _point(frame, outcome).to_json() if status == "pending" else None
     return RunResult(
         status=status,
         text=text or (_as_text(output) if output else NO_TEXT),
@@ -199,6 +250,63 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
         own_usage=ledger.own_usage,
         path=frame.path,
         error=error,
+        snapshot=point,
+    )
+
+
+def _point(frame: Frame, outcome: Outcome) -> FramePoint:
+    """Where a run stands that waits for answers."""
+    own = frame.transcript[frame.start :]
+    results: dict[str, ToolResultPart] = {}
+    if outcome.waiting:
+        *own, batch = own
+        results = {r.call_id: r for r in batch.tool_results if r.call_id not in outcome.waiting}
+    return FramePoint(
+        path=frame.path,
+        messages=tuple(own),
+        results=results,
+        waiting=outcome.waiting,
+        turns=frame.turns,
+        limits=tuple(frame.limits),
+        children=tuple([r if r is None or r.status != "pending" else None for r in frame.children]),
+        place=frame.place,
+        definition=outcome.definition,
+        state=outcome.state,
+    )
+
+
+def _standing(target: Runnable, ctx: RunContext, point: FramePoint) -> Snapshot:
+    """Where the tree stands whose top is at `point`."""
+    run, frame = ctx.run, ctx.frame
+    return Snapshot(
+        agent=target.name,
+        frame=replace(point, turns=frame.turns, limits=tuple(frame.limits)),
+        ledger=frame.ledger.to_json(),
+        sub_agents=run.sub_agents,
+        limits=tuple(run.limits),
+        answers=run.answers,
+    )
+
+
+def waiting_result(snapshot: Snapshot, messages: tuple[Message, ...]) -> RunResult:
+    """The result of a run that still waits, when nothing was done."""
+    ledger, frame = Ledger.from_json(snapshot.ledger), snapshot.frame
+    text = "\n".join([request.prompt for request in snapshot.requests])
+    return RunResult(
+        status="pending",
+        text=text,
+        output=text,
+        limits_hit=snapshot.limits,
+        pending=snapshot.requests,
+        messages=messages,
+        tool_calls=ledger.tool_calls,
+        sub_agent_tool_calls=ledger.tool_calls_below,
+        sub_agents=tuple([child for child in frame.children if child is not None]),
+        turns=frame.turns,
+        usage=ledger.usage,
+        own_usage=ledger.own_usage,
+        path=frame.path,
+        snapshot=snapshot.to_json(),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -26,6 +26,7 @@ from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.slots import Slot, Slots
+from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.runtime.spill import Spill
 
 T = TypeVar("T")
@@ -69,6 +70,12 @@ class Outcome:
     limit: Limit | None = None
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
+    waiting: Mapping[str, Waiting] = field(default_factory=dict[str, Waiting])
+    """By call id: what a pending run waits for. The last message has the results of that batch."""
+    state: Any = None
+    """JSON that a Runnable of its own kind needs to go on; it finds it in `frame.resumed.state`."""
+    definition: str = ""
+    """A digest of what ran."""
 
 
 class Denial(Protocol):
@@ -94,12 +101,20 @@ class Runner(Protocol):
     """The frame around every run; it alone creates child contexts."""
 
     async def run(
-        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
+        self,
+        target: Runnable,
+        input: Any,
+        *,
+        parent: RunContext,
+        key: str,
+        delegated: bool = False,
+        resumed: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """Run `target` below `parent` and return its result, whatever way it ended.
 
         `key` identifies the run among its siblings. `delegated`: a model started it, so it counts
-        in depth and waits for a slot. Raises nothing but `CancelledError`.
+        in depth and waits for a slot. `resumed`: the point where it stood, when it goes on.
+        Raises nothing but `CancelledError`.
         """
         ...
 
@@ -126,6 +141,7 @@ class Run:
     __slots__ = (
         "_id",
         "_trace_id",
+        "answers",
         "emit",
         "limits",
         "max_depth",
@@ -161,6 +177,8 @@ class Run:
         self.spill = spill or Spill()
         self.limits: list[Limit] = []
         """Every limit met in the tree, in time order."""
+        self.answers: Mapping[str, Answer] = {}
+        """What was answered while the run waited, by request id."""
         self._trace_id: str | None = None
 
     @property
@@ -193,14 +211,17 @@ class Frame:
         "depth",
         "hooks",
         "inbox",
+        "journal",
         "ledger",
         "limits",
         "max_turns",
         "memo",
         "parent",
         "path",
+        "place",
         "repeats",
         "results",
+        "resumed",
         "slot",
         "start",
         "transcript",
@@ -261,9 +282,26 @@ class Frame:
         """Results of the runs below, in start order; None while one is running."""
         self.child_names: set[str] = set()
         """Path segments of the runs below."""
+        self.place = 0
+        """Where the run stands in `children` of the one above."""
+        self.journal: Callable[[Frame], Awaitable[None]] | None = None
+        """Keeps what was done so far, so that a crash does not lose it; the top of a conversation has one."""
+        self.resumed: FramePoint | None = None
+        """Where the run stood, until its body has taken it up."""
         self.memo: dict[Any, Any] = {}
         """What models keep between the requests of this run."""
         self.deadline: Deadline | None = None
+
+    def resume(self, point: FramePoint) -> None:
+        """Stand where the run stood; its ledger is restored by the runner."""
+        self.resumed = point
+        self.transcript += point.messages
+        self.call_ids.update((c.id, 1) for m in point.messages for c in m.tool_calls)
+        self.results.update(point.results)
+        self.turns = point.turns
+        self.limits.extend(point.limits)
+        self.children.extend(point.children)
+        self.place = point.place
 
     @property
     def is_cancelled(self) -> bool:
@@ -356,6 +394,10 @@ class ToolContext:
     """The validated arguments."""
     answer: Answer | None = None
     """The reply, when the call runs again after it asked a question."""
+    resumed: Mapping[str, Any] | None = None
+    """Where the run below this call stood, when that goes on."""
+    bound: str | None = None
+    """The digest of the call that the answer is for; another call is not executed."""
     _cancelled: bool = field(default=False, repr=False)
     _span_id: str | None = field(default=None, repr=False)
 

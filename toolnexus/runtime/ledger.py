@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import add
+from typing import Any
 
 from toolnexus.core.usage import Budget, TreeUsage, Usage, UsageRow
 from toolnexus.errors import LimitReached
@@ -43,6 +44,14 @@ class Tally:
         self.reasoning += usage.reasoning_tokens
         self.requests += 1
         self.estimated = self.estimated or usage.estimated
+
+    @classmethod
+    def of(cls, usage: Usage) -> Tally:
+        """A tally that stands at `usage`."""
+        tally = cls()
+        tally.add(usage)
+        tally.requests = usage.requests
+        return tally
 
     @property
     def usage(self) -> Usage:
@@ -108,6 +117,44 @@ class Ledger:
         tally.add(usage)
         for meter in self.meters:
             meter.tokens += usage.total_tokens
+
+    def restored(self, path: Path) -> Ledger:
+        """The part of a run below this one that is there already, because it goes on."""
+        return next(child for child in self.children if child.path == path)
+
+    def bound_by(self, budgets: Iterable[Budget], parent: Ledger | None) -> None:
+        """Hold a restored part to these budgets and to those above; what was spent before counts."""
+        inherited = parent.meters if parent is not None else ()
+        mine = [Meter(budget, self.path) for budget in budgets]
+        for meter in mine:
+            meter.requests, meter.tokens, meter.tool_calls = self._spent()
+        self.meters = (*inherited, *mine)
+
+    def to_json(self) -> dict[str, Any]:
+        """Of this run and everything below it, as JSON values."""
+        return {
+            "path": list(self.path),
+            "agent": self.agent,
+            "toolCalls": self.tool_calls,
+            "models": {name: tally.usage.to_json() for name, tally in self.by_model.items()},
+            "children": [child.to_json() for child in self.children],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], parent: Ledger | None = None) -> Ledger:
+        """What `to_json` wrote, with everything below; no budget holds it yet."""
+        ledger = cls(tuple(data["path"]), data["agent"], parent=parent)
+        ledger.tool_calls = data["toolCalls"]
+        for name, usage in data["models"].items():
+            ledger.by_model[name] = Tally.of(Usage.from_json(usage))
+        for child in data["children"]:
+            cls.from_json(child, ledger)
+        return ledger
+
+    def _spent(self) -> tuple[int, int, int]:
+        """Requests, tokens and tool calls of this run and everything below it."""
+        usage = self.usage
+        return usage.requests, usage.total_tokens, self.tool_calls + self.tool_calls_below
 
     @property
     def own_usage(self) -> Usage:

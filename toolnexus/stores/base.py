@@ -7,8 +7,8 @@ Above: the client, which serialises the asks of one conversation. Below: `memory
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from toolnexus.core.messages import Message
 
@@ -21,17 +21,25 @@ class Store(Protocol):
         """All messages and the version; `((), 0)` for a conversation that does not exist."""
         ...
 
-    async def append(self, id: str, messages: Sequence[Message], expected: int) -> int:
-        """Add `messages` in one transaction and return the new version.
+    async def append(
+        self, id: str, messages: Sequence[Message], expected: int, state: Mapping[str, Any] | None = None
+    ) -> int:
+        """Add `messages` and put `state` in place of the old one, in one transaction.
 
-        Raises `StoreConflict`, writing nothing, when the version is no longer `expected`.
+        Returns the new version. `state` is what a run needs to go on, JSON values only; None: there
+        is no such run. Raises `StoreConflict`, writing nothing, when the version is no longer `expected`.
         """
+        ...
+
+    async def load_state(self, id: str) -> Mapping[str, Any] | None:
+        """The state that the last write left."""
         ...
 
     async def replace(self, id: str, messages: Sequence[Message], expected: int) -> int:
         """Put `messages` in place of all, in one transaction, and return the new version.
 
-        Raises `StoreConflict` like `append`. An empty sequence deletes the conversation.
+        The state is gone. Raises `StoreConflict` like `append`. An empty sequence deletes the
+        conversation.
         """
         ...
 

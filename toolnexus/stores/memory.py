@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from toolnexus.core.messages import Message
-from toolnexus.errors import StoreConflict
+from toolnexus.errors import StoreConflict, StoreError
 
 
 def conflict(id: str, expected: int, found: int) -> StoreConflict:
@@ -16,11 +18,30 @@ def conflict(id: str, expected: int, found: int) -> StoreConflict:
     )
 
 
+def state_text(id: str, state: Mapping[str, Any] | None) -> str | None:
+    """`state` as JSON. Raises `StoreError` for what is no JSON value."""
+    try:
+        return None if state is None else json.dumps(state, separators=(",", ":"), default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreError(
+            f"conversation {id!r}: what its run needs to go on cannot be stored: {error}; "
+            "only JSON values may be in it"
+        ) from error
+
+
+def plain(value: object) -> dict[Any, Any]:
+    """Opaque provider data may be any mapping; anything else has no place in a record."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
 class MemoryStore:
     """Keeps conversations as long as the object lives, for any number of tasks and threads."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, tuple[list[Message], int]] = {}
+        self._states: dict[str, str] = {}
         self._writes = 0
         """The last version given; none is given twice, so a deleted and recreated conversation is
         never mistaken for the one that somebody loaded before."""
@@ -32,16 +53,29 @@ class MemoryStore:
             messages, version = self._conversations.get(id, ((), 0))
             return tuple(messages), version
 
-    async def append(self, id: str, messages: Sequence[Message], expected: int) -> int:
-        """Add `messages` and return the new version. Raises `StoreConflict`, writing nothing."""
+    async def append(
+        self, id: str, messages: Sequence[Message], expected: int, state: Mapping[str, Any] | None = None
+    ) -> int:
+        """Add `messages`, put `state` in place of the old one, and return the new version.
+
+        Raises `StoreConflict`, writing nothing.
+        """
+        text = state_text(id, state)
         with self._lock:
             kept, version = self._conversations.get(id, ([], 0))
             if version != expected:
                 raise conflict(id, expected, version)
-            if not messages:
+            if not messages and text == self._states.get(id):
                 return version
             kept.extend(messages)
+            self._keep(id, text)
             return self._put(id, kept)
+
+    async def load_state(self, id: str) -> Mapping[str, Any] | None:
+        """The state that the last write left."""
+        with self._lock:
+            text = self._states.get(id)
+        return None if text is None else json.loads(text)
 
     async def replace(self, id: str, messages: Sequence[Message], expected: int) -> int:
         """Put `messages` in place of all, or delete the conversation when there are none.
@@ -52,6 +86,7 @@ class MemoryStore:
             _, version = self._conversations.get(id, ([], 0))
             if version != expected:
                 raise conflict(id, expected, version)
+            self._keep(id, None)
             if messages:
                 return self._put(id, list(messages))
             self._conversations.pop(id, None)
@@ -59,6 +94,12 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         """Nothing to release: the conversations stay."""
+
+    def _keep(self, id: str, text: str | None) -> None:
+        if text is None:
+            self._states.pop(id, None)
+        else:
+            self._states[id] = text
 
     def _put(self, id: str, messages: list[Message]) -> int:
         self._writes += 1

@@ -20,12 +20,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from toolnexus.core.messages import Message
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, StoreError
-from toolnexus.stores.memory import conflict
+from toolnexus.stores.memory import conflict, plain, state_text
 
 logger = logging.getLogger("toolnexus.stores")
 
@@ -37,7 +37,7 @@ Row = tuple[str | bytes, str]
 """Conversation and record."""
 
 BUSY_SECONDS = 30.0
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x746E7873
 """Written into the file's header: how a file of ours is known."""
 
@@ -50,7 +50,9 @@ _SCHEMA = (
     "CREATE TABLE messages (seq INTEGER PRIMARY KEY, id NOT NULL, record TEXT NOT NULL)",
     "CREATE INDEX messages_of ON messages (id)",
     "CREATE TABLE set_aside (id, record, reason TEXT, time REAL)",
+    "CREATE TABLE states (id PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID",
 )
+_FROM_1 = (_SCHEMA[-1], f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +94,33 @@ class SqliteStore:
             self.problems.append(StoreProblem(id, reason))
         return messages, version
 
-    async def append(self, id: str, messages: Sequence[Message], expected: int) -> int:
-        """Add `messages` in one transaction and return the new version.
+    async def append(
+        self, id: str, messages: Sequence[Message], expected: int, state: Mapping[str, Any] | None = None
+    ) -> int:
+        """Add `messages` and put `state` in place of the old one, in one transaction.
 
-        Raises `StoreConflict`, writing nothing, when the version is no longer `expected`.
+        Returns the new version. Raises `StoreConflict`, writing nothing, when the version is no longer
+        `expected`.
         """
-        given = tuple(messages)
+        given, text = tuple(messages), state_text(id, state)
 
         def work(db: sqlite3.Connection) -> int:
             rows = _rows(id, given)
             with _transaction(db):
                 _expect(db, id, expected)
-                return _write(db, rows) if rows else expected
+                changed = _keep(db, _key(id), text)
+                return _write(db, _key(id), rows) if rows or changed else expected
 
         return await self._do(work)
+
+    async def load_state(self, id: str) -> Mapping[str, Any] | None:
+        """The state that the last write left; one that is torn is reported in the log, never raised."""
+        text = await self._do(lambda db: _state(db, _key(id)))
+        try:
+            return None if text is None else json.loads(text)
+        except ValueError as error:
+            logger.warning("%s: the state of conversation %r is torn: %s", self.path, id, error)
+            return None
 
     async def replace(self, id: str, messages: Sequence[Message], expected: int) -> int:
         """Put `messages` in place of all, in one transaction, and return the new version.
@@ -120,8 +135,9 @@ class SqliteStore:
             with _transaction(db):
                 _expect(db, id, expected)
                 db.execute("DELETE FROM messages WHERE id = ?", (_key(id),))
+                _keep(db, _key(id), None)
                 if rows:
-                    return _write(db, rows)
+                    return _write(db, _key(id), rows)
                 db.execute("DELETE FROM conversations WHERE id = ?", (_key(id),))
                 db.execute("DELETE FROM set_aside WHERE id = ?", (_key(id),))
                 return 0
@@ -206,12 +222,11 @@ def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         with _transaction(db, "DEFERRED"):  # one look: another process may be making it
-            new = _is_new(db, path)
-        if new:
+            statements = _missing(db, path)
+        if statements:
             with _transaction(db):
-                if _is_new(db, path):
-                    for statement in _SCHEMA:
-                        db.execute(statement)
+                for statement in _missing(db, path):
+                    db.execute(statement)
         durable = _write_ahead(db)
         db.execute(f"PRAGMA synchronous = {'NORMAL' if durable else 'FULL'}")
         db.text_factory = bytes  # so that a record that is not UTF-8 can be met and set aside
@@ -221,8 +236,8 @@ def _open(path: Path) -> sqlite3.Connection:
         raise
 
 
-def _is_new(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file is empty. Raises `StoreError` when it is not ours, or of a later release."""
+def _missing(db: sqlite3.Connection, path: Path) -> Sequence[str]:
+    """What makes the file one of this release. Raises `StoreError` when it is not ours, or of a later one."""
     try:
         (owner,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -232,15 +247,17 @@ def _is_new(db: sqlite3.Connection, path: Path) -> bool:
             raise
         raise StoreError(f"store {str(path)!r} is no SQLite database; give another path") from error
     if owner == APPLICATION_ID:
+        if version == 1:
+            return _FROM_1
         if version != SCHEMA_VERSION:
             raise StoreError(
                 f"store {str(path)!r} has format {version}; this release reads {SCHEMA_VERSION}; "
                 "use the release that wrote it, or another path"
             )
-        return False
+        return ()
     if owner or version or tables:
         raise StoreError(f"store {str(path)!r} is a database of another program; give another path")
-    return True
+    return _SCHEMA
 
 
 def _write_ahead(db: sqlite3.Connection) -> bool:
@@ -289,19 +306,12 @@ def _rows(id: str, messages: Sequence[Message]) -> list[Row]:
 
 def _record(message: Message) -> str:
     data = message_to_json(message)
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=plain)
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate survives as an escape only
-        text = json.dumps(data, separators=(",", ":"), default=_plain)
+        text = json.dumps(data, separators=(",", ":"), default=plain)
     return text
-
-
-def _plain(value: object) -> dict[Any, Any]:
-    """Opaque provider data may be any mapping; anything else has no place in a message."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
-    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def _expect(db: sqlite3.Connection, id: str, expected: int) -> None:
@@ -315,12 +325,27 @@ def _version(db: sqlite3.Connection, key: str | bytes) -> int:
     return row[0] if row else 0
 
 
-def _write(db: sqlite3.Connection, rows: Sequence[Row]) -> int:
+def _state(db: sqlite3.Connection, key: str | bytes) -> str | None:
+    row = db.execute("SELECT state FROM states WHERE id = ?", (key,)).fetchone()
+    return row[0].decode("utf-8", "replace") if row else None
+
+
+def _keep(db: sqlite3.Connection, key: str | bytes, text: str | None) -> bool:
+    """Put `text` in place of the state; whether that changed anything."""
+    if text == _state(db, key):
+        return False
+    db.execute("DELETE FROM states WHERE id = ?", (key,))
+    if text is not None:
+        db.execute("INSERT INTO states VALUES (?, ?)", (key, text))
+    return True
+
+
+def _write(db: sqlite3.Connection, key: str | bytes, rows: Sequence[Row]) -> int:
     """Add rows of one conversation. Versions come from one counter and are never given twice, so a
     conversation that was deleted and made anew is not mistaken for the old one."""
     db.execute("UPDATE counter SET writes = writes + 1")
     (version,) = db.execute("SELECT writes FROM counter").fetchone()
-    db.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?)", (rows[0][0], version))
+    db.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?)", (key, version))
     db.executemany("INSERT INTO messages (id, record) VALUES (?, ?)", rows)
     return version
 

@@ -22,7 +22,7 @@ from toolnexus.core.messages import (
     assistant,
     user,
 )
-from toolnexus.errors import StoreConflict
+from toolnexus.errors import StoreConflict, StoreError
 from toolnexus.stores.base import Store
 
 ORIGIN = "anthropic:api.example.com"
@@ -132,6 +132,34 @@ class StoreSuite(ABC):
             version = await store.append("c", [user("one")], 0)
             assert await store.append("c", [], version) == version
             assert await conflict_of(store.append("c", [], 0)) == version
+
+    async def test_the_state_of_a_run_is_written_with_its_messages(self) -> None:
+        """[ST-14] Each write puts its state in place of the old one, in the same step, or none."""
+        async with self.opened() as store:
+            assert await store.load_state("c") is None
+            state = {"a": [1, None, {"b": "\ud800"}], "t": "x" * 5000}
+            first = await store.append("c", [user("one")], 0, state)
+            assert await store.load_state("c") == state and await store.load_state("d") is None
+            second = await store.append("c", [], first, {"n": 2})
+            assert second != first and await store.load_state("c") == {"n": 2}
+            assert await conflict_of(store.append("c", [user("two")], first, {"n": 3})) == second
+            assert await store.load_state("c") == {"n": 2}
+            third = await store.append("c", [user("two")], second)
+            assert await store.load_state("c") is None
+            fourth = await store.append("c", [], third, {"n": 4})
+            await store.replace("c", (), fourth)
+            assert await store.load_state("c") is None and await store.load("c") == ((), 0)
+
+    async def test_a_state_that_is_no_json_is_refused_whole(self) -> None:
+        """[ST-15] With a `StoreError`; nothing of the write is kept."""
+        async with self.opened() as store:
+            try:
+                await store.append("c", [user("one")], 0, {"x": object()})
+            except StoreError as error:
+                assert "only JSON values" in str(error)
+            else:
+                raise AssertionError("it was taken")
+            assert await store.load("c") == ((), 0)
 
     async def test_replace_puts_new_messages_in_place_of_all(self) -> None:
         """[ST-05] `replace` swaps the whole transcript under the same version rule."""

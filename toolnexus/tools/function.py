@@ -39,7 +39,8 @@ class FunctionTool(Tool, Generic[P, R]):
     The schema comes from the type hints and the docstring; a parameter without a hint takes any
     JSON value, one of type `ToolContext` is filled in and never shown. Arguments arrive as the types
     that the hints name. A sync function runs in a thread unless `thread` is false; then it runs on
-    the event loop and blocks it. Text is the output as it is, a `ToolResult` passes, any other value
+    the event loop and blocks it. `idempotent`: a call may be repeated when the process ended in the
+    middle of it. Text is the output as it is, a `ToolResult` passes, any other value
     is given as JSON; None is `null`, or `done` from a function that is annotated `-> None`.
 
     Raises `ConfigError` for what a model cannot call: no usable name, `*args`, a generator. A type
@@ -56,9 +57,11 @@ class FunctionTool(Tool, Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         thread: bool = True,
+        idempotent: bool = False,
     ) -> None:
         if isinstance(fn, FunctionTool):
             name, description = name or fn.name, description or fn.description
+            idempotent = idempotent or fn.idempotent
             fn = fn.__wrapped__
         if not callable(fn):
             raise ConfigError(f"a tool is made from a function, not from {fn!r}")
@@ -73,6 +76,7 @@ class FunctionTool(Tool, Generic[P, R]):
             self._call,
             source="native",
             validate=self._check,
+            idempotent=idempotent,
         )
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
@@ -94,7 +98,11 @@ class FunctionTool(Tool, Generic[P, R]):
         if instance is None or bind is None:
             return self
         bound: FunctionTool[..., R] = FunctionTool(
-            bind(instance, owner), name=self.name, description=self.description, thread=self._thread
+            bind(instance, owner),
+            name=self.name,
+            description=self.description,
+            thread=self._thread,
+            idempotent=self.idempotent,
         )
         bound._signature.inherit(self._signature)
         return bound
@@ -173,12 +181,16 @@ def tool(fn: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, thread: bool = True
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    thread: bool = True,
+    idempotent: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
 def tool(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Turn a function into a tool: `@tool`, or `@tool(name=…, description=…, thread=False)`.
+    """Turn a function into a tool: `@tool`, or `@tool(name=…, description=…, thread=…, idempotent=…)`.
 
     Returns a `FunctionTool`, which says what the options mean and what it raises.
     """

@@ -20,12 +20,13 @@ from typing import Any, NoReturn, cast
 from toolnexus.core.events import Pending, ToolFinished, ToolStarted
 from toolnexus.core.messages import MediaPart, ToolCallPart
 from toolnexus.core.schema import original_keys
-from toolnexus.core.suspension import Request
+from toolnexus.core.suspension import Request, call_digest
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
 from toolnexus.runtime.hooks import HookSet, settled
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.snapshot import Waiting
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.arguments import check_arguments, parse_arguments
@@ -42,8 +43,10 @@ def failed(text: str, **metadata: Any) -> ToolResult:
     return ToolResult(output=text, is_error=True, metadata=metadata)
 
 
-async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
-    """Run one call of `tool`.
+async def invoke(
+    tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None = None
+) -> ToolResult:
+    """Run one call of `tool`; `waited`: go on with a call that had asked.
 
     Whatever goes wrong is a result with `is_error`; raises nothing but `CancelledError`. A result
     with `requests` means that the call asks and nobody in reach could answer.
@@ -69,7 +72,11 @@ async def invoke(tool: Tool, call: ToolCallPart, ctx: RunContext) -> ToolResult:
         seen = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments)
         hooks = frame.hooks
         attempt = _hooked if hooks.before_tool or hooks.after_tool else _executed
-        result = await attempt(seen)
+        if waited is None or waited.child is not None:
+            seen.resumed = waited.child if waited is not None else None
+            result = await attempt(seen)
+        else:
+            result = ToolResult(requests=waited.requests)
         if result.requests and result.child is None:
             result = await _answered(seen, result.requests, attempt)
     if not (result.requests or _fits(result, run)):
@@ -96,20 +103,23 @@ async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt
     request, *others = asked
     if others:
         return failed(f"{ctx.tool.name!r} asks {len(asked)} questions at once; one call asks one")
-    request = _located(request, ctx)
-    if run.emit is not None:
-        run.emit(Pending(path=frame.path, request=request))
-    if frame.asker is None:
-        return ToolResult(requests=(request,))
-    try:
-        answer = await frame.asker.ask(request, frame)
-    except (Exception, asyncio.CancelledError) as error:
-        _pass_cancel(error, ctx)
-        logger.warning("on_request failed: %s", _text(error, run))
-        return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
+    answer = run.answers.get(request.id)
+    if answer is None:
+        if request.digest is None:
+            request = _located(request, ctx)
+        if run.emit is not None:
+            run.emit(Pending(path=frame.path, request=request))
+        if frame.asker is None:
+            return ToolResult(requests=(request,))
+        try:
+            answer = await frame.asker.ask(request, frame)
+        except (Exception, asyncio.CancelledError) as error:
+            _pass_cancel(error, ctx)
+            logger.warning("on_request failed: %s", _text(error, run))
+            return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
-    ctx.answer = answer
+    ctx.answer, ctx.bound = answer, request.digest
     result = await attempt(ctx)
     return failed(f"unresolved: {result.requests[0].prompt}") if result.requests else result
 
@@ -143,6 +153,8 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
 
 
 async def _executed(ctx: ToolContext) -> ToolResult:
+    if ctx.bound is not None and ctx.bound != call_digest(ctx.tool.name, ctx.arguments):
+        return failed(f"refused: the arguments of {ctx.tool.name!r} are not those that the answer was for")
     try:
         value: Any = await ctx.tool.execute(ctx.arguments, ctx)
         if isinstance(value, str):
@@ -198,7 +210,8 @@ def _text(error: BaseException, run: Run) -> str:
 
 def _located(request: Request, ctx: ToolContext) -> Request:
     prompt = ctx.context.run.redact(request.prompt)  # it is shown, reported, and may stay in the transcript
-    return replace(request, prompt=prompt, data={**(request.data or {}), "path": list(ctx.path)})
+    data = {**(request.data or {}), "path": list(ctx.path)}
+    return replace(request, prompt=prompt, data=data, digest=call_digest(ctx.tool.name, ctx.arguments))
 
 
 def _fits(result: ToolResult, run: Run) -> bool:
@@ -233,9 +246,7 @@ atexit.register(_outside.close)
 class _NoRunner:
     """Outside a run there is nothing that could run another one."""
 
-    async def run(
-        self, target: Runnable, input: Any, *, parent: RunContext, key: str, delegated: bool = False
-    ) -> NoReturn:
+    async def run(self, target: Runnable, input: Any, *, parent: RunContext, key: str, **_: Any) -> NoReturn:
         raise ToolError(f"cannot run {target.name!r} here: this tool is called outside a client")
 
 

@@ -1,0 +1,267 @@
+"""The resume point of a run, as versioned JSON.
+
+What it is: what a frame needs to go on, and the points of the frames below it that wait as well.
+What it is not: a definition; agents and tools are found again by name.
+Above: the runner writes one when a run ends `pending`, and reads it when it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolnexus.core.messages import Message, ToolResultPart
+from toolnexus.core.result import Limit, RunResult
+from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.usage import TreeUsage, Usage, UsageRow
+from toolnexus.core.wire import message_from_json, message_to_json
+from toolnexus.errors import ConfigError, RunError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A call that has no result yet."""
+
+    requests: tuple[Request, ...]
+    """Its own question, or those of the run below it."""
+    child: Mapping[str, Any] | None = None
+    """The resume point of the run below that asks."""
+
+    def answered(self, answers: Mapping[str, Answer]) -> bool:
+        """Whether there is an answer to any of its questions."""
+        return any(request.id in answers for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramePoint:
+    """Where one run stands."""
+
+    path: tuple[str, ...]
+    messages: tuple[Message, ...]
+    """Its own, up to the message whose calls wait."""
+    results: Mapping[str, ToolResultPart] = field(default_factory=dict[str, ToolResultPart])
+    """What calls of that message gave already."""
+    waiting: Mapping[str, Waiting] = field(default_factory=dict[str, Waiting])
+    turns: int = 0
+    limits: tuple[Limit, ...] = ()
+    children: tuple[RunResult | None, ...] = ()
+    """Of the runs below it, in start order; None for one that waits."""
+    place: int = 0
+    """Where it stands among the runs of its caller."""
+    definition: str = ""
+    """A digest of what was run, to notice that it is another one now."""
+    state: Any = None
+    """What a Runnable of another kind than an agent keeps."""
+    interrupted: bool = False
+    """Whether the process ended in the middle: nobody knows what the open calls did. Never written."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": list(self.path),
+            "messages": [message_to_json(message) for message in self.messages],
+            "results": message_to_json(Message("tool", tuple(self.results.values()))),
+            "waiting": {call: _waiting_to_json(waiting) for call, waiting in self.waiting.items()},
+            "turns": self.turns,
+            "limits": [_limit_to_json(limit) for limit in self.limits],
+            "children": [None if child is None else result_to_json(child) for child in self.children],
+            "place": self.place,
+            "definition": self.definition,
+            "state": self.state,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FramePoint:
+        """Raises `ValueError`, `KeyError` or `TypeError` for anything else than `to_json` wrote."""
+        results = message_from_json(data["results"]).tool_results
+        return cls(
+            path=tuple(data["path"]),
+            messages=tuple([message_from_json(message) for message in data["messages"]]),
+            results={result.call_id: result for result in results},
+            waiting={call: _waiting_from_json(waiting) for call, waiting in data["waiting"].items()},
+            turns=data["turns"],
+            limits=tuple([_limit_from_json(limit) for limit in data["limits"]]),
+            children=tuple(
+                [None if child is None else result_from_json(child) for child in data["children"]]
+            ),
+            place=data["place"],
+            definition=data["definition"],
+            state=data["state"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Where a whole tree stands."""
+
+    agent: str
+    frame: FramePoint
+    ledger: Mapping[str, Any]
+    """Of the whole tree, finished runs included."""
+    sub_agents: int
+    """How many runs a model has started."""
+    limits: tuple[Limit, ...] = ()
+    """Every limit met in the tree."""
+    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    """Every answer that was given so far: an id is answered once."""
+    conversation: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        out: dict[str, Any] = {
+            "version": VERSION,
+            "agent": self.agent,
+            "frame": self.frame.to_json(),
+            "ledger": dict(self.ledger),
+            "subAgents": self.sub_agents,
+            "limits": [_limit_to_json(limit) for limit in self.limits],
+            "answers": {id: answer.to_json() for id, answer in self.answers.items()},
+        }
+        if self.conversation is not None:
+            out["conversation"] = self.conversation
+        return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
+        """The snapshot that `to_json` wrote. Raises `RunError` that says what is wrong."""
+        version = data.get("version")
+        if version != VERSION:
+            raise RunError(
+                f"a snapshot of version {version!r} cannot be resumed; this release reads {VERSION}"
+            )
+        try:
+            return cls(
+                agent=data["agent"],
+                frame=FramePoint.from_json(data["frame"]),
+                ledger=data["ledger"],
+                sub_agents=data["subAgents"],
+                limits=tuple([_limit_from_json(limit) for limit in data["limits"]]),
+                answers={id: Answer.from_json(answer) for id, answer in data["answers"].items()},
+                conversation=data.get("conversation"),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"the snapshot is torn: {type(error).__name__} {error}") from error
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The open questions of the whole tree, in call order."""
+        return tuple([request for waiting in self.frame.waiting.values() for request in waiting.requests])
+
+
+def as_answers(given: Sequence[Answer | Mapping[str, Any]]) -> list[Answer]:
+    """Answers as values, given so or as their wire data. Raises `ConfigError` for anything else."""
+    if isinstance(given, (str, bytes, Mapping, Answer)) or not isinstance(given, Sequence):
+        raise ConfigError("answers: give a list, such as [Answer(id=request.id)]")
+    answers: list[Answer] = []
+    for one in given:
+        try:
+            answers.append(one if isinstance(one, Answer) else Answer.from_json(one))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{one!r} is no answer: {error}; give Answer(id=request.id, …)") from error
+    return answers
+
+
+def taken(snapshot: Snapshot, answers: Iterable[Answer]) -> dict[str, Answer]:
+    """The answers that are new, by request id; one that was given before is passed over.
+
+    An answer that comes too late is one that says so. Raises `RunError` for an id that nobody asked,
+    and for another answer than the one that was given.
+    """
+    open, new = {request.id: request for request in snapshot.requests}, dict[str, Answer]()
+    for answer in answers:
+        known = snapshot.answers.get(answer.id) or new.get(answer.id)
+        if known is not None:
+            if known != answer and known.reason != "expired":
+                raise RunError(f"request {answer.id!r} was answered already, and differently")
+        elif answer.id not in open:
+            raise RunError(f"no open request has the id {answer.id!r}; open: {sorted(open)}")
+        elif open[answer.id].expired():
+            new[answer.id] = Answer(id=answer.id, ok=False, reason="expired")
+        else:
+            new[answer.id] = answer
+    return new
+
+
+def _waiting_to_json(waiting: Waiting) -> dict[str, Any]:
+    out: dict[str, Any] = {"requests": [request.to_json() for request in waiting.requests]}
+    if waiting.child is not None:
+        out["child"] = dict(waiting.child)
+    return out
+
+
+def _waiting_from_json(data: Mapping[str, Any]) -> Waiting:
+    requests = tuple([Request.from_json(request) for request in data["requests"]])
+    return Waiting(requests=requests, child=data.get("child"))
+
+
+def _limit_to_json(limit: Limit) -> dict[str, Any]:
+    return {
+        "limit": limit.limit,
+        "value": limit.value,
+        "path": list(limit.path),
+        "scope": list(limit.scope),
+    }
+
+
+def _limit_from_json(data: Mapping[str, Any]) -> Limit:
+    path, scope = tuple(data["path"]), tuple(data["scope"])
+    return Limit(limit=data["limit"], value=data["value"], path=path, scope=scope)
+
+
+def result_to_json(result: RunResult) -> dict[str, Any]:
+    """A finished run below one that waits. Its output is its text where it is no JSON value."""
+    return {
+        "status": result.status,
+        "text": result.text,
+        "output": result.output if _is_json(result.output) else result.text,
+        "limit": result.limit,
+        "limits": [_limit_to_json(limit) for limit in result.limits_hit],
+        "messages": [message_to_json(message) for message in result.messages],
+        "toolCalls": result.tool_calls,
+        "toolCallsBelow": result.sub_agent_tool_calls,
+        "children": [result_to_json(child) for child in result.sub_agents],
+        "turns": result.turns,
+        "usage": [[list(r.path), r.agent, r.model, r.usage.to_json()] for r in result.usage.rows],
+        "ownUsage": result.own_usage.to_json(),
+        "path": list(result.path),
+        "error": None if result.error is None else str(result.error) or type(result.error).__name__,
+    }
+
+
+def result_from_json(data: Mapping[str, Any]) -> RunResult:
+    """The run that `result_to_json` wrote; its error is a `RunError` with the same text."""
+    rows = [UsageRow(tuple(p), agent, model, Usage.from_json(u)) for p, agent, model, u in data["usage"]]
+    return RunResult(
+        status=data["status"],
+        text=data["text"],
+        output=data["output"],
+        limit=data["limit"],
+        limits_hit=tuple([_limit_from_json(limit) for limit in data["limits"]]),
+        messages=tuple([message_from_json(message) for message in data["messages"]]),
+        tool_calls=data["toolCalls"],
+        sub_agent_tool_calls=data["toolCallsBelow"],
+        sub_agents=tuple([result_from_json(child) for child in data["children"]]),
+        turns=data["turns"],
+        usage=TreeUsage.of(rows),
+        own_usage=Usage.from_json(data["ownUsage"]),
+        path=tuple(data["path"]),
+        error=None if data["error"] is None else RunError(data["error"]),
+    )
+
+
+def _is_json(value: Any) -> bool:
+    match value:
+        case None | bool() | int() | float() | str():
+            return True
+        case list():
+            return all(map(_is_json, _items(value)))
+        case dict():
+            return all(isinstance(key, str) for key in value) and all(map(_is_json, _items(value.values())))
+        case _:
+            return False
+
+
+def _items(values: Iterable[Any]) -> Iterator[Any]:
+    return iter(values)
