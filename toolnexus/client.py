@@ -86,6 +86,7 @@ class Client:
     * `hooks`: a list of objects with methods of `Hooks`; they act in every run below, too.
     * `on_request`: gets a `Request`, plain or async, and returns an `Answer`, one at a time. None: a
       question ends the ask `pending`.
+    * `permissions`: rules about calls, `{"bash(git *)": "allow", "bash": "ask", "write": "deny"}`.
     * `store`: where conversations are kept; None: in memory, as long as the client lives.
     * `workdir`: the folder of the file tools; None: the current one.
     """
@@ -111,6 +112,7 @@ class Client:
         should_continue: ShouldContinue | None = None,
         hooks: Sequence[object] = (),
         on_request: OnRequest | None = None,
+        permissions: Mapping[str, str] | None = None,
         store: Store | None = None,
         workdir: str | Path | None = None,
     ) -> None:
@@ -127,6 +129,7 @@ class Client:
             should_continue=should_continue,
             max_turns=max_turns,
             workdir="." if workdir is None else workdir,
+            permissions=permissions,
         )
         assert self._settings.workdir is not None
         self._workdir = self._settings.workdir

@@ -382,10 +382,9 @@ async def test_what_is_no_snapshot_is_refused() -> None:
     bank = Bank()
     result, _ = await waiting(bank)
     async with Client(model=ScriptedModel(["end"]), builtins=False, tools=bank.tools) as client:
-        for snapshot, text in (
-            ({**result.snapshot, "version": 9}, "version 9"),
-            ({**result.snapshot, "frame": {}}, "torn"),
-        ):
+        changes: list[tuple[dict[str, Any], str]] = [({"version": 9}, "version 9"), ({"frame": {}}, "torn")]
+        for change, text in changes:
+            snapshot: dict[str, Any] = {**result.snapshot, **change}
             with pytest.raises(RunError, match=text):
                 await client.resume(snapshot, [])
         done = await client.ask("go")

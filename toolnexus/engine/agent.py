@@ -70,6 +70,9 @@ class Agent:
     """Asked at a natural stop; true sends a nudge and goes on, within `max_turns`."""
     workdir: str | Path | None = None
     """The root of its file tools. None: the caller's."""
+    permissions: Mapping[str, str] | None = None
+    """Rules about its calls and those below, `{"bash(git *)": "allow", "bash": "ask", "write": "deny"}`;
+    they come on top of the caller's, and the strictest word holds."""
     scope: Scope = field(init=False, repr=False, compare=False)
     """The parsed `tools` and `agents`."""
     settings: RunSettings = field(init=False, repr=False, compare=False)
@@ -87,6 +90,7 @@ class Agent:
             should_continue=self.should_continue,
             max_turns=self.max_turns,
             workdir=self.workdir,
+            permissions=self.permissions,
         )
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > 64:
             raise ConfigError(f"{where}: a name is 1 to 64 characters of text")

@@ -43,7 +43,7 @@ class Body(Protocol):
         self,
         history: Sequence[Message],
         inbox: list[Message],
-        journal: Journal,
+        journal: Journal | None = None,
         resumed: Snapshot | None = None,
     ) -> RunResult: ...
 

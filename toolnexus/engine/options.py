@@ -12,6 +12,7 @@ from toolnexus.models.registry import checked_model
 from toolnexus.runtime.context import RunSettings
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.stores.base import Store
+from toolnexus.tools.permissions import Rules
 
 
 def run_settings(
@@ -25,6 +26,7 @@ def run_settings(
     should_continue: Any,
     max_turns: Any,
     workdir: Any,
+    permissions: Any = None,
 ) -> RunSettings:
     """The settings that these options make. Raises `ConfigError` that begins with `where`."""
     if model is not None and not isinstance(model, str):
@@ -42,12 +44,14 @@ def run_settings(
             name = hook.__name__
             raise ConfigError(f"{where}hooks holds the class {name}; give an object: {name}()")
     HookSet(given)
+    rules = Rules.of(permissions, f"{where}permissions")
     return RunSettings(
         budget=budget,
         hooks=given,
         on_request=on_request,
         max_turns=max_turns,
         workdir=None if workdir is None else folder(f"{where}workdir", workdir),
+        permissions=rules if rules.rules else None,
     )
 
 

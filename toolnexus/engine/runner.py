@@ -22,6 +22,7 @@ from toolnexus.runtime.context import (
     ContextKey,
     Frame,
     Outcome,
+    Permissions,
     Run,
     RunContext,
     Runnable,
@@ -77,6 +78,7 @@ class LocalRunner:
             frame.ledger.bound_by([b for b in budgets if b is not None], None)
             frame.resume(resumed.frame)
             run.sub_agents = resumed.sub_agents
+            run.approved.update(resumed.approved)
             run.limits.extend(resumed.limits)
         seconds = min((b.seconds for b in budgets if b and b.seconds is not None), default=None)
         if journal is not None:
@@ -116,6 +118,7 @@ class LocalRunner:
             workdir=own.workdir or settings.workdir or Path.cwd(),
             asker=Asker(own.on_request) if own.on_request else asker,
             max_turns=own.max_turns or settings.max_turns or 10,
+            **_rights((settings.permissions, own.permissions)),
         )
         return RunContext(run, frame, host)
 
@@ -152,7 +155,7 @@ class LocalRunner:
             slot=slot,
             asker=Asker(own.on_request) if own.on_request else above.asker,
             max_turns=own.max_turns or above.max_turns,
-            denied=above.denied,
+            **_rights((own.permissions,), above),
         )
         if point is None:
             frame.place = len(above.children)
@@ -285,6 +288,7 @@ def _standing(target: Runnable, ctx: RunContext, point: FramePoint) -> Snapshot:
         sub_agents=run.sub_agents,
         limits=tuple(run.limits),
         answers=run.answers,
+        approved=tuple(run.approved),
     )
 
 
@@ -323,6 +327,14 @@ def _finish(ctx: RunContext, outcome: Outcome, error: BaseException | None, reas
 
 def _settings(target: Runnable) -> RunSettings:
     return getattr(target, "settings", None) or RunSettings()
+
+
+def _rights(layers: Sequence[Permissions | None], above: Frame | None = None) -> dict[str, Any]:
+    """The rules and denials of a frame: what holds above, and its own."""
+    own = tuple([layer for layer in layers if layer is not None])
+    if above is None:
+        return {"denied": own, "permissions": own}
+    return {"denied": (*above.denied, *own), "permissions": (*above.permissions, *own)}
 
 
 def _segment(name: str, key: str, above: Frame) -> str:

@@ -50,6 +50,31 @@ class Forkable(Protocol):
     def fork(self) -> Any: ...
 
 
+class Denial(Protocol):
+    """What one agent denies itself and everything below it."""
+
+    def denies(self, tool: Tool) -> bool: ...
+    def denies_skill(self, name: str) -> bool: ...
+    def denies_agent(self, name: str) -> bool: ...
+
+
+class Ruling(Protocol):
+    """What a rule says of a call."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+
+
+class Permissions(Denial, Protocol):
+    """One layer of rules about calls; it holds for everything below as well."""
+
+    @property
+    def where(self) -> str: ...
+    def decide(self, tool: Tool, arguments: Mapping[str, Any], root: Path) -> Ruling | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """What a Runnable sets for its own run; None inherits the caller's."""
@@ -59,6 +84,7 @@ class RunSettings:
     on_request: OnRequest | None = None
     max_turns: int | None = None
     workdir: Path | None = None
+    permissions: Permissions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +102,6 @@ class Outcome:
     """JSON that a Runnable of its own kind needs to go on; it finds it in `frame.resumed.state`."""
     definition: str = ""
     """A digest of what ran."""
-
-
-class Denial(Protocol):
-    """What one agent denies itself and everything below it."""
-
-    def denies(self, tool: Tool) -> bool: ...
-    def denies_skill(self, name: str) -> bool: ...
-    def denies_agent(self, name: str) -> bool: ...
 
 
 @runtime_checkable
@@ -142,6 +160,7 @@ class Run:
         "_id",
         "_trace_id",
         "answers",
+        "approved",
         "emit",
         "limits",
         "max_depth",
@@ -179,6 +198,8 @@ class Run:
         """Every limit met in the tree, in time order."""
         self.answers: Mapping[str, Answer] = {}
         """What was answered while the run waited, by request id."""
+        self.approved: set[str] = set()
+        """The calls that somebody approved, by path, id and digest."""
         self._trace_id: str | None = None
 
     @property
@@ -218,6 +239,7 @@ class Frame:
         "memo",
         "parent",
         "path",
+        "permissions",
         "place",
         "repeats",
         "results",
@@ -244,6 +266,7 @@ class Frame:
         asker: Asker | None = None,
         max_turns: int = 10,
         denied: tuple[Denial, ...] = (),
+        permissions: tuple[Permissions, ...] = (),
     ) -> None:
         self.path = path
         self.agent = agent
@@ -262,6 +285,8 @@ class Frame:
         self.max_turns = max_turns
         self.denied = denied
         """What is denied here and in everything below."""
+        self.permissions = permissions
+        """The rules about calls, the outermost layer first."""
         self.transcript: list[Message] = []
         self.start = 0
         """Where this run's own messages begin; what lies before is the conversation so far."""
@@ -398,6 +423,8 @@ class ToolContext:
     """Where the run below this call stood, when that goes on."""
     bound: str | None = None
     """The digest of the call that the answer is for; another call is not executed."""
+    approving: bool = False
+    """Whether the answer approves the call, and is none that the tool asked for."""
     _cancelled: bool = field(default=False, repr=False)
     _span_id: str | None = field(default=None, repr=False)
 

@@ -7,7 +7,8 @@ Above: the runner writes one when a run ends `pending`, and reads it when it goe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +107,8 @@ class Snapshot:
     """Every limit met in the tree."""
     answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
     """Every answer that was given so far: an id is answered once."""
+    approved: tuple[str, ...] = ()
+    """The calls that somebody approved."""
     conversation: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -118,6 +121,7 @@ class Snapshot:
             "subAgents": self.sub_agents,
             "limits": [_limit_to_json(limit) for limit in self.limits],
             "answers": {id: answer.to_json() for id, answer in self.answers.items()},
+            "approved": sorted(self.approved),
         }
         if self.conversation is not None:
             out["conversation"] = self.conversation
@@ -139,6 +143,7 @@ class Snapshot:
                 sub_agents=data["subAgents"],
                 limits=tuple([_limit_from_json(limit) for limit in data["limits"]]),
                 answers={id: Answer.from_json(answer) for id, answer in data["answers"].items()},
+                approved=tuple(data["approved"]),
                 conversation=data.get("conversation"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -252,16 +257,8 @@ def result_from_json(data: Mapping[str, Any]) -> RunResult:
 
 
 def _is_json(value: Any) -> bool:
-    match value:
-        case None | bool() | int() | float() | str():
-            return True
-        case list():
-            return all(map(_is_json, _items(value)))
-        case dict():
-            return all(isinstance(key, str) for key in value) and all(map(_is_json, _items(value.values())))
-        case _:
-            return False
-
-
-def _items(values: Iterable[Any]) -> Iterator[Any]:
-    return iter(values)
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -21,7 +21,7 @@ from toolnexus.core.events import Pending, ToolFinished, ToolStarted
 from toolnexus.core.messages import MediaPart, ToolCallPart
 from toolnexus.core.schema import original_keys
 from toolnexus.core.suspension import Request, call_digest
-from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.core.tools import Tool, ToolResult, pending
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
 from toolnexus.runtime.hooks import HookSet, settled
@@ -31,6 +31,7 @@ from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.arguments import check_arguments, parse_arguments
 from toolnexus.tools.media_bounds import bounded, media_result
+from toolnexus.tools.permissions import strictest
 from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
@@ -119,9 +120,14 @@ async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt
             return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
-    ctx.answer, ctx.bound = answer, request.digest
+    ctx.answer, ctx.bound, ctx.approving = answer, request.digest, _is_approval(request)
+    approved = ctx.approving
     result = await attempt(ctx)
-    return failed(f"unresolved: {result.requests[0].prompt}") if result.requests else result
+    if not result.requests or result.child is not None:
+        return result
+    if approved:  # now it is the tool itself that asks
+        return await _answered(ctx, result.requests, attempt)
+    return failed(f"unresolved: {result.requests[0].prompt}")
 
 
 async def _hooked(ctx: ToolContext) -> ToolResult:
@@ -155,6 +161,8 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
 async def _executed(ctx: ToolContext) -> ToolResult:
     if ctx.bound is not None and ctx.bound != call_digest(ctx.tool.name, ctx.arguments):
         return failed(f"refused: the arguments of {ctx.tool.name!r} are not those that the answer was for")
+    if ctx.context.frame.permissions and (held := _held(ctx)) is not None:
+        return held
     try:
         value: Any = await ctx.tool.execute(ctx.arguments, ctx)
         if isinstance(value, str):
@@ -175,6 +183,33 @@ async def _executed(ctx: ToolContext) -> ToolResult:
             trace = "".join(traceback.format_exception(error))
             logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace))
         return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx.context.run)}")
+
+
+def _held(ctx: ToolContext) -> ToolResult | None:
+    """What stands in the way of a call: a refusal, or the question whether it may run."""
+    run, frame = ctx.context.run, ctx.context.frame
+    found = strictest(frame.permissions, ctx.tool, ctx.arguments, ctx.workdir)
+    if found is None or found[0].verdict == "allow":
+        return None
+    rule, where = found
+    if rule.verdict == "deny":
+        return failed(
+            f"denied: {ctx.tool.name!r} may not be called so ({where}: {rule.text!r}); do without it"
+        )
+    key = "#".join((*ctx.path, ctx.call_id, call_digest(ctx.tool.name, ctx.arguments)))
+    if ctx.approving:
+        run.approved.add(key)
+        ctx.answer, ctx.approving = None, False
+    if key in run.approved:
+        return None
+    data = {"tool": ctx.tool.name, "arguments": ctx.arguments, "rule": rule.text}
+    shown = json.dumps(ctx.arguments, ensure_ascii=False, default=str)
+    return pending(kind="approval", prompt=f"run {ctx.tool.name} with {shown}?", data=data)
+
+
+def _is_approval(request: Request) -> bool:
+    """Whether a rule asks, and not the tool."""
+    return request.kind == "approval" and "rule" in (request.data or {})
 
 
 def _sound(result: ToolResult) -> ToolResult:
