@@ -21,12 +21,14 @@ from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
 from toolnexus.runtime.redact import Redactor
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, StreamReader
 
 _DRAIN = 0.5
 _UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
 _IN_ONE_WRITE = 1 << 20
 _ERROR_BODY = 64 << 10
+_DOCUMENT = (b"{", b"[", b"<")
+"""How JSON and a page begin, whatever a server calls them, and no event does."""
 
 
 class HttpPool:
@@ -154,18 +156,20 @@ class HttpWire:
         self._in_flight += 1
         try:
             async with await self._send(path, body, streamed=True) as response:
-                if response.content_type.endswith("json"):
-                    yield parse_reply(host, await response.read(), self._redact)
+                content, kind = response.content, response.content_type
+                chunk = await _first(content) if kind != "text/event-stream" else await content.readany()
+                if kind.endswith("json") or (kind != "text/event-stream" and chunk.lstrip()[:1] in _DOCUMENT):
+                    yield parse_reply(host, chunk + await content.read(), self._redact)
                     return
                 splitter = EventSplitter()
-                content = response.content
-                while chunk := await content.readany():
+                while chunk:
                     for data in splitter.feed(chunk):
                         if data == DONE:
                             await _drain(response)
                             return
                         if (event := parse_event(data, host)) is not None:
                             yield event
+                    chunk = await content.readany()
                 for data in splitter.end():
                     with suppress(ModelResponseError):  # a torn event: the model sees that no end came
                         if data != DONE and (event := parse_event(data, host)) is not None:
@@ -277,6 +281,14 @@ async def _drain(response: ClientResponse) -> None:
         async with asyncio.timeout(_DRAIN):
             while await response.content.readany():
                 pass
+
+
+async def _first(content: StreamReader) -> bytes:
+    """The first bytes that are more than blanks."""
+    data = b""
+    while not data.strip() and (chunk := await content.readany()):
+        data += chunk
+    return data
 
 
 async def _beginning(response: ClientResponse) -> bytes:

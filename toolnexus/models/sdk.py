@@ -77,7 +77,7 @@ class SdkWire:
                     async with aclosing(self._events(response)) as events:
                         async for event in events:
                             yield event
-                elif "json" in kind:
+                elif "json" in kind or "html" in kind:  # a page is no reply, and must be shown
                     yield parse_reply(self._host, await response.aread(), self._redact)
                 else:  # a framing of its own, which the SDK knows (Amazon's event stream)
                     stream = self._sdk.AsyncStream
