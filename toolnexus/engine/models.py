@@ -8,7 +8,7 @@ from typing import Any
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.models.http import HttpPool
-from toolnexus.models.registry import checked_model, resolve
+from toolnexus.models.registry import checked_model, near, resolve
 
 
 class Models:
@@ -28,31 +28,40 @@ class Models:
     ) -> None:
         self._pool = HttpPool()
         self._by_spec: dict[str, Model] = {}
-        self._given: list[Model] = []
+        self._given: list[tuple[Model, Model]] = []
+        """Model objects as they were given, and what runs for them."""
+        self.default: Model | None = None
         if model is not None and not isinstance(model, str):
             if base_url or api_key or headers:
                 raise ConfigError(
                     "base_url, api_key and headers go with a model given as a string; "
                     "a model object carries its own"
                 )
-            self.default: Model | None = self.resolve(model)
+            self.default = self.resolve(model)
         elif model is not None:
             self.default = resolve(
                 model, base_url=base_url, api_key=api_key, headers=headers, pool=self._pool
             )
             self._by_spec[model] = self.default
-        else:
-            self.default = None
 
     def resolve(self, spec: str | Model) -> Model:
         """The model that `spec` means. Raises `ConfigError` that says what is allowed."""
+        standing_for = getattr(self.default, "standing_for", None)  # a record has a word in every request
         if not isinstance(spec, str):
-            if not any(spec is m for m in self._given):
-                self._given.append(checked_model(spec))
-            return spec
+            if spec is self.default:
+                return spec
+            found = next((runs for given, runs in self._given if given is spec), None)
+            if found is None:
+                found = checked_model(spec) if standing_for is None else standing_for(checked_model(spec))
+                self._given.append((spec, found))
+            return found
         known = self._by_spec.get(spec)
         if known is None:
-            known = self._by_spec[spec] = self._near_default(spec) or resolve(spec, pool=self._pool)
+            if standing_for is not None:
+                known = standing_for(spec)
+            else:
+                known = near(self.default, spec) or resolve(spec, pool=self._pool)
+            self._by_spec[spec] = known
         return known
 
     def allowed(self, specs: Iterable[str | Model]) -> dict[str, Model]:
@@ -68,20 +77,11 @@ class Models:
     @property
     def secrets(self) -> list[str]:
         """Keys and header values in use, for the redactor."""
-        used: list[Any] = [*self._by_spec.values(), *self._given]
+        used: list[Any] = [*self._by_spec.values(), *(runs for _, runs in self._given)]
         return [secret for model in used for secret in getattr(model, "secrets", ())]
 
     async def aclose(self) -> None:
         """Close idle connections; a model object opens its own again when it is used again."""
-        for model in [*self._by_spec.values(), *self._given]:
+        for model in [*self._by_spec.values(), *(runs for _, runs in self._given)]:
             await model.aclose()
         await self._pool.aclose()
-
-    def _near_default(self, spec: str) -> Model | None:
-        named = getattr(self.default, "named", None)
-        if named is None:
-            return None
-        if ":" not in spec:
-            return named(spec)
-        provider, _, name = spec.partition(":")
-        return named(name) if provider == getattr(self.default, "provider", None) else None

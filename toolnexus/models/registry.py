@@ -86,3 +86,17 @@ def resolve(
     from toolnexus.models.anthropic import AnthropicModel
 
     return AnthropicModel(name, wire=wire)
+
+
+def near(model: Model | None, spec: str) -> Model | None:
+    """What `spec` means beside `model`: another one at the same endpoint; None when it says otherwise.
+
+    A name without a provider, and one of the same provider, means that endpoint and key.
+    """
+    named = getattr(model, "named", None)
+    if named is None:
+        return None
+    provider, colon, name = spec.partition(":")
+    if not colon:
+        return named(spec)
+    return named(name) if provider == getattr(model, "provider", None) else None

@@ -1,9 +1,11 @@
-"""What tests of programs with agents need: scripted models and a scripted endpoint."""
+"""What tests of programs with agents need: scripted models, records of runs, a scripted endpoint."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolnexus.models.records.recording import RecordingModel
+from toolnexus.models.records.replaying import ReplayingModel, ReplayMismatch
 from toolnexus.testing.scripted import USAGE, ScriptedModel, ScriptedReply, call, reply
 
 if TYPE_CHECKING:
@@ -11,7 +13,19 @@ if TYPE_CHECKING:
     from toolnexus.testing.endpoint import Seen as Seen
     from toolnexus.testing.turns import Turn as Turn
 
-__all__ = ["USAGE", "ScriptedEndpoint", "ScriptedModel", "ScriptedReply", "Seen", "Turn", "call", "reply"]
+__all__ = [
+    "USAGE",
+    "RecordingModel",
+    "ReplayMismatch",
+    "ReplayingModel",
+    "ScriptedEndpoint",
+    "ScriptedModel",
+    "ScriptedReply",
+    "Seen",
+    "Turn",
+    "call",
+    "reply",
+]
 
 _SERVER = {"ScriptedEndpoint": "endpoint", "Seen": "endpoint", "Turn": "turns"}
 
