@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from toolnexus.cli.detect import Found, choose
@@ -14,6 +14,8 @@ from toolnexus.cli.view.words import printable
 from toolnexus.client import Client
 from toolnexus.engine.agent import Agent
 from toolnexus.runtime.questions import OnRequest
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 SAFE_BUILTINS = ("read", "grep", "glob", "question")
 """What a command may use unless told otherwise: nothing that changes a file or runs a program."""
@@ -34,47 +36,58 @@ _REVIEW = (
 )
 
 
-def make_client(options: Namespace, on_request: OnRequest | None) -> tuple[Client, str]:
+def make_client(
+    options: Namespace, on_request: OnRequest | None, recorded: Change | None = None
+) -> tuple[Client, str]:
     """A client for `run` and `chat`, and which model it talks to and why.
 
     With `--config` the document says what there is, and each other option takes the place of what it
-    says; without, there are `SAFE_BUILTINS` and two agents. Raises `ConfigError`, and `UsageError`
-    when there is no model.
+    says; without, there are `SAFE_BUILTINS` and two agents. `recorded` gets the options of the client,
+    the model among them, and gives those to use. Raises `ConfigError`, and `UsageError` when there is no
+    model.
     """
-    given = _sources(options)
+    given = source_options(options)
     given |= _model_options(options)
     given["on_request"] = on_request
     if options.config is not None:
-        return _from_document(options.config, given)
+        return _from_document(options.config, given, recorded)
     found = choose(given.pop("model", None), given.pop("base_url", None), given.pop("api_key", None))
     given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
     given.setdefault("system_prompt", SYSTEM)
-    return Client(**{**_defaults(options), **given}), _about(found)
+    if recorded is not None:
+        given = recorded(given)
+    return Client(**{**default_options(options), **given}), _about(found)
 
 
 def make_toolbox(options: Namespace) -> Client:
     """A client for looking at what there is; it is never asked."""
-    given = _sources(options)
+    return client_without_model(options, source_options(options))
+
+
+def client_without_model(options: Namespace, given: Mapping[str, Any]) -> Client:
+    """A client of the document that `options` name, or of the defaults, with `given` in place of theirs."""
     if options.config is not None:
         from toolnexus.config.document import Document
 
         return Document.read(options.config).client(**given)
-    return Client(**{**_defaults(options), **given})
+    return Client(**{**default_options(options), **given})
 
 
-def _from_document(path: str, given: dict[str, Any]) -> tuple[Client, str]:
+def _from_document(path: str, given: dict[str, Any], recorded: Change | None) -> tuple[Client, str]:
     from toolnexus.config.document import Document
 
     document = Document.read(path)
     if "model" in given or "base_url" in given:
-        return document.client(**given), f"{given.get('model') or given['base_url']} (option)"
-    model = document.options().get("model")
-    if model is not None:
-        name = model if isinstance(model, str) else model.name
-        return document.client(**given), f"{name} ({document.where})"
-    found = choose()
-    given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
-    return document.client(**given), _about(found)
+        why = f"{given.get('model') or given['base_url']} (option)"
+    elif (model := document.options().get("model")) is not None:
+        why = f"{model if isinstance(model, str) else model.name} ({document.where})"
+    else:
+        found = choose()
+        given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
+        why = _about(found)
+    if recorded is not None:
+        given = recorded({**given, **document.endpoint(**given)})
+    return document.client(**given), why
 
 
 def _about(found: Found) -> str:
@@ -101,7 +114,7 @@ def _model_options(options: Namespace) -> dict[str, Any]:
     return out | {name: value for name, value in named.items() if value is not None}
 
 
-def _sources(options: Namespace) -> dict[str, Any]:
+def source_options(options: Namespace) -> dict[str, Any]:
     """Options of `Client` about tools and agents that were given, and only those."""
     out: dict[str, Any] = {}
     if options.agents is not None:
@@ -119,7 +132,8 @@ def _sources(options: Namespace) -> dict[str, Any]:
     return out | {name: value for name, value in named.items() if value is not None}
 
 
-def _defaults(options: Namespace) -> dict[str, Any]:
+def default_options(options: Namespace) -> dict[str, Any]:
+    """Options of `Client` without a config document: builtins that change nothing, and two agents."""
     builtins = _builtins(options)
     chosen = SAFE_BUILTINS if builtins is None else builtins
     return {"builtins": chosen, "agents": _agents(chosen, more=bool(options.mcp or options.skills))}

@@ -22,6 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(commands)
     _add_run(commands)
+    _add_replay(commands)
     _add_chat(commands)
     _add_tools(commands)
     _add_agents(commands)
@@ -79,7 +80,23 @@ def _add_run(commands: Commands) -> None:
         "--attach", metavar="FILE", action="append", default=[], help="an image or a file; may be repeated"
     )
     _add_display(run)
+    run.add_argument(
+        "--record", metavar="FILE", help="write all that models and tools say to FILE, for replay; private"
+    )
     _add_client(run)
+
+
+def _add_replay(commands: Commands) -> None:
+    replay = _command(
+        commands,
+        "replay",
+        "toolnexus.cli.replay",
+        "play a recorded run again; needs no key and no network",
+        "Play what run --record wrote: the same request and options, models and tools answered from the "
+        "record. Exit code as the run had; when it asks something else by now, the difference and 1.",
+    )
+    replay.add_argument("file", metavar="FILE", help="the record")
+    _add_display(replay)
 
 
 def _add_chat(commands: Commands) -> None:

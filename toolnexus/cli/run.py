@@ -15,7 +15,8 @@ from toolnexus.cli.person import Person
 from toolnexus.cli.view.base import play
 from toolnexus.cli.view.choose import choose_view
 from toolnexus.cli.view.words import one_line, plural, printable
-from toolnexus.core.messages import MediaPart
+from toolnexus.client import Client
+from toolnexus.core.messages import MediaPart, Prompt
 from toolnexus.core.result import RunResult
 from toolnexus.errors import ConfigError
 
@@ -32,14 +33,26 @@ def command(options: Namespace) -> int:
 
 async def _ask(options: Namespace, prompt: Sequence[str | MediaPart]) -> int:
     person = Person(LineReader(sys.stdin), sys.stderr)
+    recorded = None
+    if options.record is not None:
+        from toolnexus.cli.records import recorder
+
+        recorded = recorder(options, prompt)
     # a program that reads the events answers questions itself: for it the run ends pending
-    client, _ = make_client(options, None if options.json else person)
+    client, _ = make_client(options, None if options.json else person, recorded)
+    return await show(client, prompt, options, person, options.conversation)
+
+
+async def show(
+    client: Client, prompt: Prompt, options: Namespace, person: Person, conversation: str | None = None
+) -> int:
+    """Ask, and show it as `options` say. Closes the client and gives the exit code."""
     async with client:
         answer = sys.stdout if sys.stdout.isatty() else None
         view = choose_view(sys.stderr, plain=options.plain, json=options.json, answer=answer)
         person.aside = view.aside
         began = time.monotonic()
-        result = await play(client, prompt, view, conversation=options.conversation)
+        result = await play(client, prompt, view, conversation=conversation)
     if not view.answered:
         print(printable(result.text, keep="\n\t") if sys.stdout.isatty() else result.text)
     print(summary(result, time.monotonic() - began), file=sys.stderr)

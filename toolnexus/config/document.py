@@ -62,6 +62,16 @@ class Document:
         """
         return self._options({})
 
+    def endpoint(self, **overrides: Any) -> dict[str, Any]:
+        """The options of `Client` about its model that the document gives, some replaced.
+
+        Raises `ConfigError` with a line for every variable that is missing.
+        """
+        used = self._settings.endpoint.used(overrides)
+        if lacking := [line for lines in used.missing.values() for line in lines]:
+            raise self._error(lacking)
+        return used.options()
+
     def client(self, **overrides: Any) -> Client:
         """A client of these options, some replaced; see `load`.
 

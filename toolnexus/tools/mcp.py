@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolnexus.core.events import Pending
 from toolnexus.core.names import model_names, sanitize
@@ -208,12 +208,14 @@ async def _ask(ctx: ToolContext, request: Request) -> Answer | None:
     return await frame.asker.ask(request, frame)
 
 
-def mcp_sources(config: str | Path | Mapping[str, Any]) -> list[McpSource]:
+def mcp_sources(config: str | Path | Mapping[str, Any] | list[McpSource]) -> list[McpSource]:
     """The configured servers as sources, for `tools=` of a client or of one agent.
 
-    `config` is what `Client(mcp=…)` takes. Raises `ConfigError`.
+    `config` is what `Client(mcp=…)` takes; sources are given back. Raises `ConfigError`.
     """
-    return [McpSource(server) for server in load_mcp_config(config)]
+    if isinstance(config, list) and config and all([isinstance(entry, McpSource) for entry in config]):
+        return config
+    return [McpSource(server) for server in load_mcp_config(cast("Any", config))]
 
 
 async def list_mcp_tools(config: str | Path | Mapping[str, Any]) -> dict[str, dict[str, Any]]:

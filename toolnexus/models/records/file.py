@@ -136,6 +136,7 @@ def read_record(path: str | os.PathLike[str], *, lines: int | None = None) -> Re
     record = Record(where=where, header=header)
     if lines is None:
         _Reading(record).all(given)
+        _settle_questions(record)
     return record
 
 
@@ -225,6 +226,20 @@ class _Reading:
             if asked:
                 runs.remove(asked[-1])
         runs.append(done)
+
+
+def _settle_questions(record: Record) -> None:
+    """A question that was declined, or that nobody could answer: its call gave what its run read then."""
+    for done in record.tool_runs:
+        if "requests" not in done.result:
+            continue
+        for exchange in record.exchanges:
+            if exchange.path == done.path and exchange.turn > 1 and exchange.line > done.line:
+                parts = [part for message in exchange.view["messages"] for part in message["parts"]]
+                found = [p for p in parts if p["type"] == "tool_result" and p["call_id"] == done.call_id]
+                if found:
+                    done.result = {key: found[0][key] for key in ("output", "is_error") if key in found[0]}
+                    break
 
 
 def after(messages: Sequence[Json], outcome: Json) -> list[Json]:

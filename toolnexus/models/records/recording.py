@@ -49,7 +49,8 @@ class RecordingModel:
     ) -> None:
         self._model = resolve(model)
         self._redact = Redactor(self.secrets)
-        self._file = RecordWriter(path, {"model": self._model.name, **(about or {})})
+        header = {"model": self._model.name, **(about or {})}
+        self._file = RecordWriter(path, cleaned(header, self._redact))
         self.tools = RecordedTools(self._file)
         """A hook for `Client(hooks=[…])`, the last one: it records what tools give."""
 

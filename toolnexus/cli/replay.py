@@ -1,0 +1,40 @@
+"""`toolnexus replay`: a recorded run again, without model, network and key."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from toolnexus.cli import loop
+from toolnexus.cli.build import SYSTEM, client_without_model, source_options
+from toolnexus.cli.exits import DONE, ERROR, INCOMPLETE, PENDING
+from toolnexus.cli.lines import LineReader
+from toolnexus.cli.person import Person
+from toolnexus.cli.records import recorded_run, recorded_servers
+from toolnexus.cli.run import show
+from toolnexus.models.records.replaying import ReplayingModel
+
+
+def command(options: Namespace) -> int:
+    """Play the record. Gives the exit code that the run had, or 1 when it is another run by now."""
+    return loop.run(_play(options))
+
+
+async def _play(options: Namespace) -> int:
+    replay = ReplayingModel(options.file)
+    asked, prompt = recorded_run(replay.record)
+    given = source_options(asked) | {
+        "model": replay,
+        "mcp": recorded_servers(replay.record) or None,
+        "hooks": [replay.tools],
+        "store": None,
+    }
+    system = asked.system or (SYSTEM if asked.config is None else None)
+    named = {"system_prompt": system, "max_turns": asked.max_turns}
+    given |= {name: value for name, value in named.items() if value is not None}
+    client = client_without_model(asked, given)
+    code = await show(client, prompt, options, Person(LineReader(sys.stdin), sys.stderr))
+    if replay.left and code in (DONE, INCOMPLETE, PENDING):
+        print(f"toolnexus: the record holds more than was asked: {'; '.join(replay.left)}", file=sys.stderr)
+        return ERROR
+    return code
