@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import traceback
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,7 +15,7 @@ import openai
 import pytest
 from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
-from tests.models.support import KEY, QUICK, Sink
+from tests.models.support import ANTHROPIC, KEY, OPENAI, QUICK, Case, Sink, bench
 from toolnexus.core.messages import user
 from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelHTTPError
@@ -215,3 +217,22 @@ def test_other_objects_are_refused() -> None:
     for wire in wrong:
         with pytest.raises(ConfigError, match="AsyncOpenAI"):
             OpenAIModel("m", wire=wire)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("style", [OPENAI, ANTHROPIC])
+async def test_what_an_endpoint_echoes_is_in_no_traceback_and_no_debug_log(
+    style: str, streamed: bool, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """[WIRE-25] Key and header values that come back in an error or in a page are masked in the error and in
+    what it was raised from; the SDK's own log does not show them either."""
+    caplog.set_level(logging.DEBUG)
+    header = "header-secret-31415926"
+    page = Turn(status=status, body=f"<html>{KEY} {header}</html>", headers={"content-type": "text/html"})
+    async with bench(Case(style, "sdk", streamed), [page] * 3, headers={"x-team": header}) as b:
+        with pytest.raises(ModelError, match="<html>") as caught:
+            await b.ask()
+        assert b.endpoint.requests[0].headers["x-team"] == header
+    shown = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert KEY not in shown and header not in shown

@@ -144,7 +144,7 @@ class SdkWire:
         except ModelError:
             raise
         except self._sdk.APIStatusError as error:
-            raise self._status_error(error) from error
+            raise self._status_error(error) from None  # its text is the endpoint's, secrets and all
         except self._sdk.APIConnectionError as error:
             raise ModelConnectionError(self._text(error.__cause__ or error)) from error
         except Exception as error:  # of the transport below, or of a login that a client brings along
@@ -172,7 +172,7 @@ def sdk_wire(provider: Provider, base_url: str, api_key: str | None, headers: Ma
 
     sdk: Any = importlib.import_module(provider)
     timeout = httpx2.Timeout(SILENCE, connect=CONNECT, pool=None)
-    sent: dict[str, Any] = dict(headers)
+    sent: dict[str, Any] = {}
     if api_key is None and not any(name.lower() == "authorization" for name in headers):
         sent["Authorization"] = sdk.Omit()
 
@@ -182,6 +182,7 @@ def sdk_wire(provider: Provider, base_url: str, api_key: str | None, headers: Ma
             api_key=api_key or "none",
             timeout=timeout,
             max_retries=0,
+            default_headers=dict(headers),  # those of a single request are shown in the SDK's debug log
         )
 
     return SdkWire(provider, make, headers=sent, secrets=header_secrets(headers))
