@@ -128,4 +128,4 @@ async def http_streams(
             write,
         ),
     ):
-        yield MendedStream(read, on_end), write
+        yield MendedStream(read, redact, on_end), write

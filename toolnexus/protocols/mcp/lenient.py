@@ -18,6 +18,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from toolnexus.runtime.redact import Redactor
+
 logger = logging.getLogger("toolnexus.mcp")
 
 _USED = frozenset(("name", "description", "inputSchema"))
@@ -56,9 +58,14 @@ def _no_answer(given: dict[str, Any]) -> JSONRPCError | None:
 _KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
 
-def mend(message: JSONRPCMessage) -> JSONRPCMessage:
-    """`message`; a listing in it is cut down to what we use, and tools without hope are dropped."""
-    if isinstance(message, JSONRPCResponse):
+def mend(message: JSONRPCMessage, redact: Redactor) -> JSONRPCMessage:
+    """`message`; a listing in it is cut down to what we use, and tools without hope are dropped.
+
+    An error is masked here already: the SDK puts its text on spans of its own.
+    """
+    if isinstance(message, JSONRPCError):
+        message.error.message = redact(message.error.message)
+    elif isinstance(message, JSONRPCResponse):
         result = message.result
         if isinstance(tools := result.get("tools"), list):
             result["tools"] = [good for tool in cast("list[Any]", tools) if (good := _mend(tool))]
@@ -97,8 +104,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 class MendedStream:
     """The SDK's read stream, with listings mended. `on_end` is called when it ends."""
 
-    def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
+    def __init__(self, inner: Any, redact: Redactor, on_end: Callable[[], None]) -> None:
         self._inner = inner
+        self._redact = redact
         self._on_end = on_end
 
     @property
@@ -111,13 +119,13 @@ class MendedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return _mended(await self._inner.__anext__())
+            return _mended(await self._inner.__anext__(), self._redact)
         except StopAsyncIteration:
             self._on_end()
             raise
 
     async def receive(self) -> SessionMessage | Exception:
-        return _mended(await self._inner.receive())
+        return _mended(await self._inner.receive(), self._redact)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -129,7 +137,7 @@ class MendedStream:
         await self._inner.aclose()
 
 
-def _mended(item: SessionMessage | Exception) -> SessionMessage | Exception:
+def _mended(item: SessionMessage | Exception, redact: Redactor) -> SessionMessage | Exception:
     if isinstance(item, SessionMessage):
-        item.message = mend(item.message)
+        item.message = mend(item.message, redact)
     return item

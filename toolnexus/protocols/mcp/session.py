@@ -157,10 +157,10 @@ class Connection:
     @contextlib.asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.process is not None:
-            yield ReadMessages(self.process, self._end), WriteMessages(self.process)
+            yield ReadMessages(self.process, self._redact, self._end), WriteMessages(self.process)
             return
         if self._endpoint.url is None:
-            transport = sdk_streams(self._endpoint, self._end)
+            transport = sdk_streams(self._endpoint, self._redact, self._end)
         else:
             transport = http_streams(self._endpoint, self._redact, self._end)
         async with transport as streams:

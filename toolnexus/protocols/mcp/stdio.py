@@ -16,6 +16,7 @@ from mcp_types import jsonrpc_message_adapter
 from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.protocols.mcp.lenient import MendedStream, mend, salvaged
 from toolnexus.protocols.mcp.process import ServerProcess, server_environment
+from toolnexus.runtime.redact import Redactor
 
 logger = logging.getLogger("toolnexus.mcp")
 
@@ -39,8 +40,9 @@ class ReadMessages(_Stream):
     `on_end` is called when there is nothing more to read: the server has gone.
     """
 
-    def __init__(self, process: ServerProcess, on_end: Callable[[], None]) -> None:
+    def __init__(self, process: ServerProcess, redact: Redactor, on_end: Callable[[], None]) -> None:
         self._process = process
+        self._redact = redact
         self._on_end = on_end
 
     def __aiter__(self) -> ReadMessages:
@@ -60,7 +62,7 @@ class ReadMessages(_Stream):
             if message is None:
                 logger.debug("skipped a line of %d bytes on stdout that is no message", len(line))
                 continue
-            return SessionMessage(mend(message))
+            return SessionMessage(mend(message, self._redact))
 
     async def receive(self) -> SessionMessage | Exception:
         try:
@@ -87,7 +89,7 @@ class WriteMessages(_Stream):
 
 @asynccontextmanager
 async def sdk_streams(
-    endpoint: Endpoint, on_end: Callable[[], None]
+    endpoint: Endpoint, redact: Redactor, on_end: Callable[[], None]
 ) -> AsyncGenerator[tuple[MendedStream, Any]]:
     """The streams of a process that the SDK starts and ends: for systems without process groups."""
     program, *arguments = endpoint.command
@@ -96,7 +98,7 @@ async def sdk_streams(
     )
     with _nowhere() as nowhere:
         async with stdio_client(parameters, errlog=nowhere) as (read, write):
-            yield MendedStream(read, on_end), write
+            yield MendedStream(read, redact, on_end), write
 
 
 def _nowhere() -> TextIO:
