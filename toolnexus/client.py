@@ -36,6 +36,7 @@ from toolnexus.runtime.context import (
     RunContext,
     Runnable,
 )
+from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
@@ -43,6 +44,7 @@ from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
+from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.environment import SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
 from toolnexus.tools.builtin.paths import READ_ROOTS
@@ -159,6 +161,7 @@ class Client:
         )
         self._environment = Environment(models=self._models, sources=self._sources, registry=known)
         self._redact = Redactor()
+        self._counts = Counts()
         self._roster = Roster(self._main, self._environment, self._redact)
         offered = [m for m in (self._models.default, *self._roster.models) if m is not None]
         self._environment.allowed_models = self._models.allowed(
@@ -258,7 +261,7 @@ class Client:
             waiting = waiting.snapshot
         conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
         await self._life.open()
-        body = self._body(lambda stood: self._resumed(target, stood), None, deps)
+        body = self._body(lambda stood: self._resumed(target, stood), None, deps, conversation)
         asks = self._on_request is not None
         async with self._life.asks.one():
             if conversation is not None:
@@ -330,6 +333,15 @@ class Client:
         """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
         return self._sources.skills.report if self._sources.skills is not None else []
 
+    def metrics(self) -> str:
+        """What the client did so far, as Prometheus text for a `/metrics` page. From any thread.
+
+        Requests, tokens, tool calls, failed runs and sub-agents; see docs/observability.md.
+        """
+        from toolnexus.telemetry.exposition import exposition
+
+        return exposition(self._counts, self._redact)
+
     # ---- life
 
     async def __aenter__(self) -> Client:
@@ -393,7 +405,7 @@ class Client:
     ) -> RunResult:
         _check_id(conversation)
         await self._life.open()
-        body = self._body(lambda _: target, input, deps, reader)
+        body = self._body(lambda _: target, input, deps, conversation, reader)
         async with self._life.asks.one():
             if conversation is None:
                 return await body((), [])
@@ -404,6 +416,7 @@ class Client:
         target: Callable[[Snapshot | None], Runnable],
         input: Any,
         deps: Any,
+        conversation: str | None,
         reader: Callable[[Event], None] | None = None,
     ) -> Body:
         """What runs `target` on a history, or from where it stood."""
@@ -414,7 +427,7 @@ class Client:
             journal: Journal | None = None,
             resumed: Snapshot | None = None,
         ) -> RunResult:
-            run = self._new_run(reader)
+            run = self._new_run(conversation, reader)
             if resumed is not None:
                 run.answers = resumed.answers
             return await self._runner.start(
@@ -432,7 +445,7 @@ class Client:
 
         return body
 
-    def _new_run(self, reader: Callable[[Event], None] | None = None) -> Run:
+    def _new_run(self, conversation: str | None = None, reader: Callable[[Event], None] | None = None) -> Run:
         return Run(
             runner=self._runner,
             emit=Emitter(reader) if reader is not None else None,
@@ -441,6 +454,8 @@ class Client:
             concurrency=self._concurrency,
             redact=self._redact,
             spill=self._spill,
+            tracing=followers(conversation, self._redact),
+            counts=self._counts,
         )
 
     def _host(self, deps: Any = None) -> dict[ContextKey[Any], Any]:

@@ -77,6 +77,14 @@ SAYS = {
         "connections to this machine: 0",
         "Only what stays in the folder can be kept",
     ],
+    "observability": [
+        "invoke_agent main\n  chat a script",
+        "\n  execute_tool task\n    invoke_agent weigher\n",
+        "\n      execute_tool weigh\n",
+        "tokens on spans: 90, used: 90",
+        'toolnexus_tool_calls_total{tool="weigh",source="native",is_error="false"} 2',
+        'toolnexus_sub_agents_total{agent="weigher",status="done"} 2',
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

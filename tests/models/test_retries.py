@@ -305,7 +305,7 @@ async def test_the_policy_itself_gives_the_first_good_reply() -> None:
         raise ModelError("for good")
 
     with pytest.raises(ModelError, match="for good"):
-        await with_retries(RetryPolicy(retries=5), attempt, None)
+        await with_retries(RetryPolicy(retries=5), attempt, ModelRequest(messages=()))
     assert seen == [1]
 
 

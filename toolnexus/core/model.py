@@ -17,6 +17,12 @@ wants the same request again with what it gave so far. `cut`: the stream broke a
 already been handed on, and could not be restarted."""
 
 
+class OnRetry(Protocol):
+    """Is told that a request failed and goes out again after `delay` seconds."""
+
+    def __call__(self, *, attempt: int, delay: float, error: BaseException) -> None: ...
+
+
 class ModelSink(Protocol):
     """Takes what happens while a request runs. Only there when somebody reads."""
 
@@ -43,6 +49,18 @@ class ModelRequest:
     agent: str = ""
     turn: int = 1
     """The turn within the asking run, from 1."""
+    on_retry: OnRetry | None = None
+    """Is told of retries, whether there is a `sink` or not."""
+
+    def retry(self, *, attempt: int, delay: float, error: BaseException, restarted: bool = False) -> None:
+        """Tell whoever follows that the request goes out again after `delay` seconds.
+
+        `restarted`: text of the failed attempt was handed on and is void.
+        """
+        if self.sink is not None:
+            self.sink.retrying(attempt=attempt, delay=delay, reason=str(error), restarted=restarted)
+        if self.on_retry is not None:
+            self.on_retry(attempt=attempt, delay=delay, error=error)
 
 
 @value(kw_only=True)

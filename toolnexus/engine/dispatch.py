@@ -59,6 +59,8 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
         tool, waited = view.get(call.name), point.waiting.get(call.id)
         try:
             if tool is None:
+                if ctx.run.counts is not None:
+                    ctx.run.counts.unknown_tool()
                 result = failed(view.refusal(call.name))
             elif point.interrupted and not tool.idempotent:
                 result = failed(OUTCOME_UNKNOWN)

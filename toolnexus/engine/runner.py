@@ -89,7 +89,7 @@ class LocalRunner:
                 )
 
             frame.journal = step
-        result = await self._drive(target, input, ctx, seconds)
+        result = await self._traced(target, input, ctx, seconds)
         if result.snapshot is None:
             return result
         whole = _standing(target, ctx, FramePoint.from_json(result.snapshot))
@@ -182,16 +182,28 @@ class LocalRunner:
             )
         result: RunResult | None = None
         try:
-            result = await self._drive(target, input, ctx, seconds)
+            result = await self._traced(target, input, ctx, seconds)
         finally:
             # a cancelled child still counts: its transcript and usage are part of the tree
             result = result or result_of(ctx, Outcome(status="incomplete"))
             above.children[frame.place] = result
+            if run.counts is not None:
+                run.counts.sub_agent(target.name, result.status)
             if run.emit is not None:
                 run.emit(
                     SubAgentFinished(path=above.path, agent=target.name, child=frame.path, result=result)
                 )
         return result
+
+    async def _traced(
+        self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None
+    ) -> RunResult:
+        if ctx.run.tracing is None:
+            return await self._drive(target, input, ctx, seconds)
+        with ctx.run.tracing.run(ctx) as span:
+            result = await self._drive(target, input, ctx, seconds)
+            span.ended(result)
+            return result
 
     async def _drive(self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None) -> RunResult:
         run, frame = ctx.run, ctx.frame
@@ -320,6 +332,8 @@ def _finish(ctx: RunContext, outcome: Outcome, error: BaseException | None, reas
     frame.transcript[:] = close_transcript(frame.transcript, reason, frame.results)
     frame.results.clear()
     result = result_of(ctx, outcome, error)
+    if error is not None and ctx.run.counts is not None:
+        ctx.run.counts.failed_run(next(reversed(frame.ledger.by_model), None))
     if ctx.run.emit is not None:
         ctx.run.emit(RunFinished(path=frame.path, result=result))
     return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -14,6 +16,7 @@ from toolnexus.core.usage import Usage
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
+from toolnexus.runtime.tracing import Tracing
 
 T = TypeVar("T")
 
@@ -48,15 +51,12 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     )
     for hook in frame.hooks.before_model:
         request = _kept(await settled(hook(ctx, request)), request, "before_model")
-    try:
-        response = await model.generate(request)
-    except BaseException:
-        frame.ledger.record(model.name, _NOTHING)
-        raise
-    usage = response.usage or _estimate(request, response, frame)
-    answered_by = response.model or model.name
-    frame.ledger.record(answered_by, usage)
+    tracing = ctx.run.tracing
+    response, usage = await (
+        _asked(ctx, model, request) if tracing is None else _traced(tracing, ctx, model, request)
+    )
     if emit is not None:
+        answered_by = response.model or model.name
         emit(UsageReported(path=frame.path, model=answered_by, usage=usage.of_one_request()))
     for hook in frame.hooks.after_model:
         response = _kept(await settled(hook(ctx, response)), response, "after_model")
@@ -65,6 +65,37 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     message = _with_unique_ids(response.message, frame)
     frame.transcript.append(message)
     return response if message is response.message else replace(response, message=message)
+
+
+async def _traced(
+    tracing: Tracing, ctx: RunContext, model: Model, request: ModelRequest
+) -> tuple[ModelResponse, Usage]:
+    provider = getattr(model, "provider", None)
+    with tracing.turn(ctx, request, model=model.name, provider=provider) as span:
+        response, usage = await _asked(ctx, model, replace(request, on_retry=span.retrying))
+        span.ended(response, usage)
+        return response, usage
+
+
+async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[ModelResponse, Usage]:
+    """The reply and what it used, counted whatever way it ends."""
+    ledger, counts = ctx.frame.ledger, ctx.run.counts
+    began = time.perf_counter()
+    try:
+        response = await model.generate(request)
+    except BaseException as error:
+        ledger.record(model.name, _NOTHING)
+        if counts is not None:
+            status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
+            counts.request(model.name, status, time.perf_counter() - began)
+        raise
+    usage = response.usage or _estimate(request, response, ctx.frame)
+    answered_by = response.model or model.name
+    ledger.record(answered_by, usage)
+    if counts is not None:
+        status = "error" if response.stop == "cut" else "ok"
+        counts.request(answered_by, status, time.perf_counter() - began, usage)
+    return response, usage
 
 
 def _kept(changed: Any, value: T, point: str) -> T:

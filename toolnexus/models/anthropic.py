@@ -41,12 +41,11 @@ class AnthropicModel(HostedModel):
         except ModelHTTPError as error:
             if error.status != 400 or _STALE not in str(error):
                 raise
-            reason = str(error)
+            refused = error
         # Newer models sign their thinking together with all that stood before it. When a hook, another
         # tool or a shorter history has changed that, only a history without it is accepted.
         self._turns(request).forget_thinking(request.messages)
-        if request.sink is not None:
-            request.sink.retrying(attempt=1, delay=0.0, reason=reason, restarted=False)
+        request.retry(attempt=1, delay=0.0, error=refused)
         return await super().generate(request)
 
     @property

@@ -54,8 +54,7 @@ class FallbackModel:
                     if len(reasons) > 1:
                         error.args = (f"no model answered: {'; then '.join(reasons)}",)
                     raise
-                if request.sink is not None:
-                    request.sink.retrying(attempt=1, delay=0.0, reason=str(error), restarted=False)
+                request.retry(attempt=1, delay=0.0, error=error)
             else:
                 return response if response.model else replace(response, model=model.name)
 

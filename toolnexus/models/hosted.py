@@ -131,7 +131,7 @@ class HostedModel(ABC):
         sink = request.sink
         attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
         try:
-            return await with_retries(self._policy, attempt, sink)
+            return await with_retries(self._policy, attempt, request)
         except ModelError as error:
             error.args = (f"model {self._name!r}: {error}",)
             raise

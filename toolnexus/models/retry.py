@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from toolnexus.core.model import ModelResponse, ModelSink
+from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
 
 _LONGEST_BACKOFF = 8.0
@@ -54,7 +54,7 @@ class Broken(Exception):
 
 
 async def with_retries(
-    policy: RetryPolicy, attempt: Callable[[], Awaitable[ModelResponse]], sink: ModelSink | None
+    policy: RetryPolicy, attempt: Callable[[], Awaitable[ModelResponse]], request: ModelRequest
 ) -> ModelResponse:
     """The first good reply.
 
@@ -81,7 +81,6 @@ async def with_retries(
                 return partial
             raise failure
         delay = policy.delay(number, hint)
-        if sink is not None:
-            sink.retrying(attempt=number, delay=delay, reason=str(failure), restarted=said)
-            said = False
+        request.retry(attempt=number, delay=delay, error=failure, restarted=said)
+        said = False
         await asyncio.sleep(delay)

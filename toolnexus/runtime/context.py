@@ -20,6 +20,7 @@ from toolnexus.core.result import Limit, RunResult, Status
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Budget
+from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
@@ -28,6 +29,7 @@ from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.slots import Slot, Slots
 from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.runtime.spill import Spill
+from toolnexus.runtime.tracing import ToolSpan, Trace, Tracing
 
 T = TypeVar("T")
 
@@ -161,6 +163,7 @@ class Run:
         "_trace_id",
         "answers",
         "approved",
+        "counts",
         "emit",
         "limits",
         "max_depth",
@@ -170,6 +173,7 @@ class Run:
         "slots",
         "spill",
         "sub_agents",
+        "tracing",
     )
 
     def __init__(
@@ -182,6 +186,8 @@ class Run:
         concurrency: int = 8,
         redact: Redactor | None = None,
         spill: Spill | None = None,
+        tracing: Tracing | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self._id: str | None = None
         self.runner = runner
@@ -194,6 +200,10 @@ class Run:
         self.slots = Slots(concurrency)
         self.redact = redact or Redactor()
         self.spill = spill or Spill()
+        self.tracing = tracing
+        """None: nobody follows, so no span is made."""
+        self.counts = counts
+        """None: outside a client nobody counts."""
         self.limits: list[Limit] = []
         """Every limit met in the tree, in time order."""
         self.answers: Mapping[str, Answer] = {}
@@ -396,14 +406,6 @@ class RunContext:
         return RunContext(self.run, self.frame, {**self.host, **forked})
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Who called, for a tracing system: W3C trace and span ids in hex."""
-
-    trace_id: str
-    span_id: str
-
-
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     """What a tool sees of the run that called it, and of this one call.
@@ -426,7 +428,8 @@ class ToolContext:
     approving: bool = False
     """Whether the answer approves the call, and is none that the tool asked for."""
     _cancelled: bool = field(default=False, repr=False)
-    _span_id: str | None = field(default=None, repr=False)
+    _span: ToolSpan | None = field(default=None, repr=False)
+    _trace: Trace | None = field(default=None, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -451,9 +454,11 @@ class ToolContext:
 
     @property
     def trace(self) -> Trace:
-        if self._span_id is None:
-            self._span_id = os.urandom(8).hex()
-        return Trace(self.context.run.trace_id, self._span_id)
+        """The ids of this call: those of its span when the host traces, else made up."""
+        if self._trace is None:
+            real = self._span.trace if self._span is not None else None
+            self._trace = real or Trace(self.context.run.trace_id, os.urandom(8).hex())
+        return self._trace
 
     @property
     def cancelled(self) -> bool:
@@ -463,6 +468,11 @@ class ToolContext:
     def cancel(self) -> None:
         """Mark the call as given up. Called by dispatch."""
         self._cancelled = True
+
+    def failed(self, error: BaseException) -> None:
+        """Tell whoever traces what the tool raised. Called by dispatch."""
+        if self._span is not None:
+            self._span.failed(error)
 
     @property
     def workdir(self) -> Path:

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -29,6 +29,7 @@ from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.snapshot import Waiting
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
+from toolnexus.runtime.tracing import ToolSpan, Tracing, run_fields
 from toolnexus.tools.arguments import check_arguments, parse_arguments
 from toolnexus.tools.media_bounds import bounded, media_result
 from toolnexus.tools.permissions import strictest
@@ -44,50 +45,85 @@ def failed(text: str, **metadata: Any) -> ToolResult:
     return ToolResult(output=text, is_error=True, metadata=metadata)
 
 
-async def invoke(
+_GIVEN_UP = failed("interrupted: the run that made this call was stopped")
+"""What an event says of a call that a cancel or a time limit ended."""
+
+
+def invoke(
     tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None = None
-) -> ToolResult:
+) -> Coroutine[Any, Any, ToolResult]:
     """Run one call of `tool`; `waited`: go on with a call that had asked.
 
     Whatever goes wrong is a result with `is_error`; raises nothing but `CancelledError`. A result
     with `requests` means that the call asks and nobody in reach could answer.
     """
+    tracing = ctx.run.tracing
+    if tracing is None:
+        return _counted(tool, call, ctx, waited)
+    return _traced(tracing, tool, call, ctx, waited)
+
+
+async def _traced(
+    tracing: Tracing, tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None
+) -> ToolResult:
+    with tracing.tool(ctx, tool, call) as span:
+        result = await _counted(tool, call, ctx, waited, span)
+        span.ended(result)
+        return result
+
+
+async def _counted(
+    tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None, span: ToolSpan | None = None
+) -> ToolResult:
+    """The call with its events, which has an end and is counted whatever way it ends."""
     run, frame = ctx.run, ctx.frame
-    started = 0.0
+    began = time.perf_counter()
+    result = _GIVEN_UP
+    parsed, arguments = _arguments(tool, call, run)
+    if run.emit is not None:
+        run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=parsed))
+    try:
+        if isinstance(arguments, ToolResult):
+            done = arguments
+        else:
+            seen = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments, _span=span)
+            hooks = frame.hooks
+            attempt = _hooked if hooks.before_tool or hooks.after_tool else _executed
+            if waited is None or waited.child is not None:
+                seen.resumed = waited.child if waited is not None else None
+                done = await attempt(seen)
+            else:
+                done = ToolResult(requests=waited.requests)
+            if done.requests and done.child is None:
+                done = await _answered(seen, done.requests, attempt)
+        if not (done.requests or _fits(done, run)):
+            done = await _fit(done, run)
+        result = done
+    finally:
+        seconds = time.perf_counter() - began
+        if run.counts is not None:
+            run.counts.tool(tool.name, tool.source, result.is_error, seconds)
+        if run.emit is not None:
+            run.emit(
+                ToolFinished(path=frame.path, name=tool.name, call_id=call.id, result=result, seconds=seconds)
+            )
+    return result
+
+
+def _arguments(
+    tool: Tool, call: ToolCallPart, run: Run
+) -> tuple[dict[str, Any] | None, dict[str, Any] | ToolResult]:
+    """The parsed arguments, None when they do not parse; and the checked ones, or the refusal."""
     parsed: dict[str, Any] | None = None
-    refusal: ToolResult | None = None
-    arguments: dict[str, Any] = {}
     try:
         parsed = parse_arguments(call.arguments)
-        arguments = _checked(tool, parsed)
+        return parsed, _checked(tool, parsed)
     except (ToolError, ConfigError) as error:
-        refusal = failed(str(error))
+        return parsed, failed(str(error))
     except Exception as error:  # a check that a tool brings along is foreign code
-        refusal = failed(f"not run: the arguments of {tool.name!r} could not be checked: {_text(error, run)}")
-    if run.emit is not None:
-        started = time.perf_counter()
-        run.emit(ToolStarted(path=frame.path, name=tool.name, call_id=call.id, arguments=parsed))
-    if refusal is not None:
-        result = refusal
-    else:
-        seen = ToolContext(context=ctx, call=call, tool=tool, arguments=arguments)
-        hooks = frame.hooks
-        attempt = _hooked if hooks.before_tool or hooks.after_tool else _executed
-        if waited is None or waited.child is not None:
-            seen.resumed = waited.child if waited is not None else None
-            result = await attempt(seen)
-        else:
-            result = ToolResult(requests=waited.requests)
-        if result.requests and result.child is None:
-            result = await _answered(seen, result.requests, attempt)
-    if not (result.requests or _fits(result, run)):
-        result = await _fit(result, run)
-    if run.emit is not None:
-        seconds = time.perf_counter() - started
-        run.emit(
-            ToolFinished(path=frame.path, name=tool.name, call_id=call.id, result=result, seconds=seconds)
+        return parsed, failed(
+            f"not run: the arguments of {tool.name!r} could not be checked: {_text(error, run)}"
         )
-    return result
 
 
 def _checked(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +152,8 @@ async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt
             answer = await frame.asker.ask(request, frame)
         except (Exception, asyncio.CancelledError) as error:
             _pass_cancel(error, ctx)
-            logger.warning("on_request failed: %s", _text(error, run))
+            extra = run_fields(ctx.context, ctx.call_id)
+            logger.warning("on_request failed: %s", _text(error, run), extra=extra)
             return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
@@ -144,6 +181,7 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
                 raise TypeError(f"before_tool may return a ToolResult, a mapping or None, not {_kind(early)}")
     except (Exception, asyncio.CancelledError) as error:
         _pass_cancel(error, ctx)
+        ctx.failed(error)
         return failed(f"not run: a hook refused {ctx.tool.name!r}: {_text(error, run)}")
     result = await _executed(ctx)
     try:
@@ -154,6 +192,7 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
             result = result if changed is None else _sound(changed)
     except (Exception, asyncio.CancelledError) as error:
         _pass_cancel(error, ctx)
+        ctx.failed(error)
         return failed(f"the result of {ctx.tool.name!r} was withheld: {_text(error, run)}")
     return result
 
@@ -173,15 +212,19 @@ async def _executed(ctx: ToolContext) -> ToolResult:
         if ctx.context.frame.is_cancelled:
             ctx.cancel()
         _pass_cancel(error, ctx)
+        ctx.failed(error)
         return failed(f"{ctx.tool.name!r} was cancelled from inside")
     except ToolError as error:
+        ctx.failed(error)
         return failed(_text(error, ctx.context.run).removeprefix("ToolError: "))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a tool is foreign code; its failure is the model's to judge
         if logger.isEnabledFor(logging.DEBUG):
             trace = "".join(traceback.format_exception(error))
-            logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace))
+            extra = run_fields(ctx.context, ctx.call_id)
+            logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace), extra=extra)
+        ctx.failed(error)
         return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx.context.run)}")
 
 
