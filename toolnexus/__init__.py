@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolnexus.agents.files import load_agents
-    from toolnexus.client import Client, run
+    from toolnexus.client import Client
     from toolnexus.config.document import load
     from toolnexus.core.events import (
         Event,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from toolnexus.models.fallback import FallbackModel
     from toolnexus.models.function import FunctionModel
     from toolnexus.models.openai import OpenAIModel
+    from toolnexus.once import run
     from toolnexus.runtime.context import ContextKey, Outcome, RunContext, Runnable, ToolContext
     from toolnexus.runtime.hooks import Hooks
     from toolnexus.runtime.questions import OnRequest
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agents.files": ("load_agents",),
-    "client": ("Client", "run"),
+    "client": ("Client",),
     "config.document": ("load",),
     "core.events": (
         "Event",
@@ -142,6 +143,7 @@ _HOMES = {
     "models.fallback": ("FallbackModel",),
     "models.function": ("FunctionModel",),
     "models.openai": ("OpenAIModel",),
+    "once": ("run",),
     "runtime.context": ("ContextKey", "Outcome", "RunContext", "Runnable", "ToolContext"),
     "runtime.hooks": ("Hooks",),
     "runtime.questions": ("OnRequest",),

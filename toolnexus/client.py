@@ -7,6 +7,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -143,8 +144,6 @@ class Client:
         if allowed_models is not None:
             allowed_models = items("allowed_models", allowed_models, "give a list of models")
         self._max_depth = max_sub_agent_depth
-        self._max_sub_agents = max_sub_agents
-        self._concurrency = (budget or Budget()).concurrency
         self._on_request = on_request
 
         spec = model if model is not None else os.environ.get("TOOLNEXUS_MODEL") or None
@@ -171,9 +170,19 @@ class Client:
             self._redact.add(secret)
 
         self._spill = Spill()
+        self._runner = LocalRunner()
+        self._new_run = partial(
+            Run,
+            runner=self._runner,
+            max_depth=max_sub_agent_depth,
+            max_sub_agents=max_sub_agents,
+            concurrency=(budget or Budget()).concurrency,
+            redact=self._redact,
+            spill=self._spill,
+            counts=self._counts,
+        )
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
-        self._runner = LocalRunner()
         self._asker: Asker | None = None
         self._conversations = Conversations(self._store)
         ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._conversations.settle)
@@ -427,7 +436,7 @@ class Client:
             journal: Journal | None = None,
             resumed: Snapshot | None = None,
         ) -> RunResult:
-            run = self._new_run(conversation, reader)
+            run = self._run(conversation, reader)
             if resumed is not None:
                 run.answers = resumed.answers
             return await self._runner.start(
@@ -445,18 +454,9 @@ class Client:
 
         return body
 
-    def _new_run(self, conversation: str | None = None, reader: Callable[[Event], None] | None = None) -> Run:
-        return Run(
-            runner=self._runner,
-            emit=Emitter(reader) if reader is not None else None,
-            max_depth=self._max_depth,
-            max_sub_agents=self._max_sub_agents,
-            concurrency=self._concurrency,
-            redact=self._redact,
-            spill=self._spill,
-            tracing=followers(conversation, self._redact),
-            counts=self._counts,
-        )
+    def _run(self, conversation: str | None, reader: Callable[[Event], None] | None = None) -> Run:
+        emit = Emitter(reader) if reader is not None else None
+        return self._new_run(emit=emit, tracing=followers(conversation, self._redact))
 
     def _host(self, deps: Any = None) -> dict[ContextKey[Any], Any]:
         skills = self._sources.skills
@@ -475,7 +475,7 @@ class Client:
         await self._life.open()
         async with self._life.asks.one():
             yield self._runner.root(
-                self._new_run(), self._main, settings=self._settings, host=self._host(), asker=self._asker
+                self._run(None), self._main, settings=self._settings, host=self._host(), asker=self._asker
             )
 
     async def _start(self, again: bool) -> None:
@@ -494,18 +494,6 @@ class Client:
     def _release(self) -> None:
         self._processes.close()
         self._spill.close()
-
-
-async def run(
-    target: Runnable, input: Any, *, model: str | Model | None = None, deps: Any = None
-) -> RunResult:
-    """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
-
-    `model` is for agents that name none; the builtins are there for agents that ask for them.
-    Returns and raises what `Client.run` does.
-    """
-    async with Client(model=model) as client:
-        return await client.run(target, input, deps=deps)
 
 
 def _check_id(conversation: object) -> None:

@@ -25,6 +25,7 @@ LAYERS = {
     "workflow": 4,
     "client": 5,
     "config": 6,
+    "once": 6,
     "serve": 6,
     "cli": 7,
     "__main__": 8,

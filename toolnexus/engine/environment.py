@@ -12,7 +12,8 @@ from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
-from toolnexus.runtime.context import ContextKey, Denial, RunContext, Runnable
+from toolnexus.runtime.context import ContextKey, RunContext, Runnable
+from toolnexus.runtime.rights import Denial
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.skills import SkillSet, SkillSource
 from toolnexus.tools.source import safely_named

@@ -18,20 +18,12 @@ from toolnexus.core.events import RunFinished, RunStarted, SubAgentFinished, Sub
 from toolnexus.core.messages import Message, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
 from toolnexus.errors import LimitReached
-from toolnexus.runtime.context import (
-    ContextKey,
-    Frame,
-    Outcome,
-    Permissions,
-    Run,
-    RunContext,
-    Runnable,
-    RunSettings,
-)
+from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
+from toolnexus.runtime.rights import Permissions
 from toolnexus.runtime.slots import Slot
 from toolnexus.runtime.snapshot import FramePoint, Snapshot
 

@@ -26,6 +26,7 @@ from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.rights import Denial, Permissions
 from toolnexus.runtime.slots import Slot, Slots
 from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.runtime.spill import Spill
@@ -50,31 +51,6 @@ class Forkable(Protocol):
     """A host value that must not be shared between concurrent branches."""
 
     def fork(self) -> Any: ...
-
-
-class Denial(Protocol):
-    """What one agent denies itself and everything below it."""
-
-    def denies(self, tool: Tool) -> bool: ...
-    def denies_skill(self, name: str) -> bool: ...
-    def denies_agent(self, name: str) -> bool: ...
-
-
-class Ruling(Protocol):
-    """What a rule says of a call."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-
-
-class Permissions(Denial, Protocol):
-    """One layer of rules about calls; it holds for everything below as well."""
-
-    @property
-    def where(self) -> str: ...
-    def decide(self, tool: Tool, arguments: Mapping[str, Any], root: Path) -> Ruling | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

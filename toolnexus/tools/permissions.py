@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
-from toolnexus.runtime.context import Permissions, Ruling
+from toolnexus.runtime.rights import Permissions, Ruling
 
 Verdict = Literal["allow", "ask", "deny"]
 
