@@ -162,10 +162,9 @@ class Client:
         self._redact = Redactor()
         self._counts = Counts()
         self._roster = Roster(self._main, self._environment, self._redact)
-        offered = [m for m in (self._models.default, *self._roster.models) if m is not None]
-        self._environment.allowed_models = self._models.allowed(
-            offered if allowed_models is None else allowed_models
-        )
+        if allowed_models is None:
+            allowed_models = [m for m in (self._models.default, *self._roster.models) if m is not None]
+        self._environment.allowed_models = self._models.allowed(allowed_models)
         for secret in (*self._models.secrets, *self._sources.secrets):
             self._redact.add(secret)
 
