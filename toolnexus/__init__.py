@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolnexus.client import Client
     from toolnexus.config.document import load
     from toolnexus.core.events import (
+        Compacted,
         Event,
         LimitHit,
         Pending,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from toolnexus.core.tools import ToolResult, pending
     from toolnexus.core.usage import Budget, Usage
     from toolnexus.engine.agent import Agent
+    from toolnexus.engine.compaction.compactor import compactor
     from toolnexus.engine.conversations import Conversation
     from toolnexus.engine.scope import ToolSpec
     from toolnexus.engine.stream import Stream
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
         ConfigError,
         LimitReached,
         ModelConnectionError,
+        ModelContextError,
         ModelError,
         ModelHTTPError,
         ModelResponseError,
@@ -87,6 +90,7 @@ _HOMES = {
     "client": ("Client",),
     "config.document": ("load",),
     "core.events": (
+        "Compacted",
         "Event",
         "LimitHit",
         "Pending",
@@ -119,6 +123,7 @@ _HOMES = {
     "core.tools": ("ToolResult", "pending"),
     "core.usage": ("Budget", "Usage"),
     "engine.agent": ("Agent",),
+    "engine.compaction.compactor": ("compactor",),
     "engine.conversations": ("Conversation",),
     "engine.scope": ("ToolSpec",),
     "engine.stream": ("Stream",),
@@ -126,6 +131,7 @@ _HOMES = {
         "ConfigError",
         "LimitReached",
         "ModelConnectionError",
+        "ModelContextError",
         "ModelError",
         "ModelHTTPError",
         "ModelResponseError",
@@ -165,6 +171,7 @@ __all__ = [
     "AnthropicModel",
     "Budget",
     "Client",
+    "Compacted",
     "ConfigError",
     "ContextKey",
     "Conversation",
@@ -181,6 +188,7 @@ __all__ = [
     "Message",
     "Model",
     "ModelConnectionError",
+    "ModelContextError",
     "ModelError",
     "ModelHTTPError",
     "ModelRequest",
@@ -231,6 +239,7 @@ __all__ = [
     "Usage",
     "UsageReported",
     "assistant",
+    "compactor",
     "list_mcp_tools",
     "load",
     "load_agents",

@@ -6,6 +6,7 @@ ToolnexusError                 .result: what the run achieved before it failed, 
 ├── ToolError                    raise it in a tool: the model sees a failed result
 ├── ModelError                   .retryable
 │   ├── ModelHTTPError             .status, .retry_after
+│   │   └── ModelContextError        .window
 │   ├── ModelConnectionError
 │   └── ModelResponseError
 ├── SourceError                  .source: one MCP server, one document
@@ -60,6 +61,17 @@ class ModelHTTPError(ModelError):
         self.status = status
         self.retry_after = retry_after
         self.retryable = retryable
+
+
+class ModelContextError(ModelHTTPError):
+    """The request was longer than the model can read, and not by a retry.
+
+    `window` is how many tokens it can read, where the endpoint says so, or None.
+    """
+
+    def __init__(self, message: str, *, status: int, window: int | None = None) -> None:
+        super().__init__(message, status=status)
+        self.window = window
 
 
 class ModelConnectionError(ModelError):

@@ -85,6 +85,12 @@ SAYS = {
         'toolnexus_tool_calls_total{tool="weigh",source="native",is_error="false"} 2',
         'toolnexus_sub_agents_total{agent="weigher",status="done"} 2',
     ],
+    "long-run": [
+        "messages in the notes",
+        "The second anchor lies below the cook's bunk (day 3).",
+        "41 turns, ",
+        " 82 messages kept",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

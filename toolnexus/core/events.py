@@ -197,6 +197,21 @@ class LimitHit(Event):
 
 
 @dataclass(slots=True, kw_only=True)
+class Compacted(Event):
+    """The older part of a transcript is no longer sent; the transcript itself stays whole.
+
+    `before` and `after` are the tokens of what is sent, as the compactor counts them; `dropped` is how many
+    messages went, `summarized` whether notes stand for them.
+    """
+
+    type: ClassVar[str] = "compacted"
+    before: int
+    after: int
+    dropped: int
+    summarized: bool
+
+
+@dataclass(slots=True, kw_only=True)
 class UsageReported(Event):
     """What one model request used."""
 

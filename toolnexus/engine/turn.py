@@ -1,4 +1,4 @@
-"""One model request. The loop and every other engine call a model through `model_turn` only."""
+"""Model requests: a turn of a run, or one beside its turns. Nothing else calls a model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from toolnexus.core.messages import Message, ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
+from toolnexus.errors import LimitReached, ModelContextError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
@@ -29,8 +30,8 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     """Send the transcript to `model` and append its reply.
 
     Counts one turn and one request, whatever retries it takes. The calls in the reply have ids
-    that are unique in the conversation. Raises `LimitReached` before anything is sent, and
-    whatever the model raises.
+    that are unique in the conversation. Raises `LimitReached` before anything is sent and when the
+    transcript has become too long for the model, and whatever the model raises.
     """
     frame, emit = ctx.frame, ctx.run.emit
     frame.ledger.reserve_request()
@@ -51,13 +52,10 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
     )
     for hook in frame.hooks.before_model:
         request = _kept(await settled(hook(ctx, request)), request, "before_model")
-    tracing = ctx.run.tracing
-    response, usage = await (
-        _asked(ctx, model, request) if tracing is None else _traced(tracing, ctx, model, request)
-    )
-    if emit is not None:
-        answered_by = response.model or model.name
-        emit(UsageReported(path=frame.path, model=answered_by, usage=usage.of_one_request()))
+    try:
+        response = await _answered(ctx, model, request)
+    except ModelContextError as error:
+        response = await _shortened(ctx, model, request, error)
     for hook in frame.hooks.after_model:
         response = _kept(await settled(hook(ctx, response)), response, "after_model")
     if sink is not None and not sink.wrote and response.message.text:
@@ -89,13 +87,58 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
             status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
             counts.request(model.name, status, time.perf_counter() - began)
         raise
-    usage = response.usage or _estimate(request, response, ctx.frame)
+    usage = response.usage or _estimate(request, response)
     answered_by = response.model or model.name
     ledger.record(answered_by, usage)
     if counts is not None:
         status = "error" if response.stop == "cut" else "ok"
         counts.request(answered_by, status, time.perf_counter() - began, usage)
     return response, usage
+
+
+async def side_request(ctx: RunContext, model: Model, request: ModelRequest) -> ModelResponse:
+    """Ask `model` something that is no turn of the run; budgets and usage count it all the same.
+
+    Raises `LimitReached` before anything is sent, and whatever the model raises.
+    """
+    ctx.frame.ledger.reserve_request()
+    return await _answered(ctx, model, request)
+
+
+async def _answered(ctx: RunContext, model: Model, request: ModelRequest) -> ModelResponse:
+    """Send one request that was claimed before, and count what it used."""
+    tracing, emit = ctx.run.tracing, ctx.run.emit
+    response, usage = await (
+        _asked(ctx, model, request) if tracing is None else _traced(tracing, ctx, model, request)
+    )
+    if emit is not None:
+        answered_by = response.model or model.name
+        emit(UsageReported(path=ctx.frame.path, model=answered_by, usage=usage.of_one_request()))
+    return response
+
+
+async def _shortened(
+    ctx: RunContext, model: Model, request: ModelRequest, error: ModelContextError
+) -> ModelResponse:
+    """The reply to what the nearest hook that can makes of a request that was too long.
+
+    Where that is no way out, the work so far is kept and the run ends at the limit `context`; before
+    any work, the error itself is raised.
+    """
+    frame = ctx.frame
+    for hook in reversed(frame.hooks.on_overflow):
+        shorter = await settled(hook(ctx, request, error))
+        if shorter is None:
+            continue
+        frame.ledger.reserve_request()
+        try:
+            return await _answered(ctx, model, _kept(shorter, request, "on_overflow"))
+        except ModelContextError as again:
+            error = again
+            break
+    if frame.turns > 1:
+        raise LimitReached("context", error.window, frame.path) from error
+    raise error
 
 
 def _kept(changed: Any, value: T, point: str) -> T:
@@ -173,16 +216,17 @@ def _unique(id: str, seen: dict[str, int]) -> str:
     return candidate
 
 
-def _estimate(request: ModelRequest, response: ModelResponse, frame: Frame) -> Usage:
+def _estimate(request: ModelRequest, response: ModelResponse) -> Usage:
     """What an endpoint that reports nothing may have used, so that budgets still hold.
 
-    The transcript is counted as it grows, not anew in every turn.
+    The transcript is counted as it grows, not anew in every turn; one that was shortened is another.
     """
-    known, size = frame.memo.get(_estimate, (0, 0))
-    if known > len(request.messages):
+    messages = request.messages
+    known, size, last = request.memo.get(_estimate, (0, 0, None))
+    if known and (known > len(messages) or messages[known - 1] is not last):
         known = size = 0
-    size += sum(_size(m) for m in request.messages[known:])
-    frame.memo[_estimate] = (len(request.messages), size)
+    size += sum(_size(m) for m in messages[known:])
+    request.memo[_estimate] = (len(messages), size, messages[-1] if messages else None)
     return Usage(
         prompt_tokens=(len(request.system) + size) // CHARS_PER_TOKEN,
         completion_tokens=_size(response.message) // CHARS_PER_TOKEN,

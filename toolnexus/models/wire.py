@@ -11,8 +11,9 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from toolnexus.errors import ModelHTTPError, ModelResponseError
+from toolnexus.errors import ModelContextError, ModelHTTPError, ModelResponseError
 from toolnexus.models.keys import KEYS
+from toolnexus.models.overflow import is_overflow, window
 from toolnexus.runtime.redact import Redactor
 
 CONNECT = 10.0
@@ -97,8 +98,12 @@ def status_error(
     hint = _advice(host, status) if wait is None else f"; it asks to wait {wait:g} s"
     label = f" ({code})" if code else ""
     said = " ".join(redact(message).split())[:_EXCERPT] or "no message"
+    text = redact(f"{host} answered HTTP {status}{label}: {said}{hint}")
+    if is_overflow(status, message, code):
+        advice = "; hooks=[compactor(…)] keeps long runs short enough"
+        return ModelContextError(text + advice, status=status, window=window(message))
     return ModelHTTPError(
-        redact(f"{host} answered HTTP {status}{label}: {said}{hint}"),
+        text,
         status=status,
         retry_after=wait,
         retryable=not quota and (status in _RETRIED or status >= 500),

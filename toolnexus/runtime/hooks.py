@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.core.tools import ToolResult
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, ModelContextError
 
 if TYPE_CHECKING:
     from toolnexus.runtime.context import RunContext, ToolContext
 
-POINTS = ("before_model", "after_model", "before_tool", "after_tool")
+POINTS = ("before_model", "after_model", "on_overflow", "before_tool", "after_tool")
 
 
 class Hooks:
     """Override what you need; each method may be plain or async.
 
     A raising `before_tool` or `after_tool` fails closed: the call becomes an error result. A
-    raising `before_model` or `after_model` fails the run. To watch only, read events instead.
+    raising `before_model`, `after_model` or `on_overflow` fails the run. To watch only, read events instead.
     """
 
     def before_model(
@@ -32,6 +32,12 @@ class Hooks:
         self, ctx: RunContext, response: ModelResponse
     ) -> ModelResponse | Awaitable[ModelResponse | None] | None:
         """Change the response, or return None to leave it."""
+
+    def on_overflow(
+        self, ctx: RunContext, request: ModelRequest, error: ModelContextError
+    ) -> ModelRequest | Awaitable[ModelRequest | None] | None:
+        """The model cannot read a request of this length: return a shorter one, which is sent once, or
+        None. The nearest hook is asked first, and the first request that comes is taken."""
 
     def before_tool(
         self, ctx: ToolContext
@@ -51,6 +57,7 @@ class HookSet:
     __slots__ = POINTS
     before_model: tuple[Callable[..., Any], ...]
     after_model: tuple[Callable[..., Any], ...]
+    on_overflow: tuple[Callable[..., Any], ...]
     before_tool: tuple[Callable[..., Any], ...]
     after_tool: tuple[Callable[..., Any], ...]
 

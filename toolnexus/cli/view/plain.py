@@ -8,6 +8,7 @@ from typing import TextIO
 
 from toolnexus.cli.view.words import one_line, plural, printable, telling
 from toolnexus.core.events import (
+    Compacted,
     Event,
     LimitHit,
     Pending,
@@ -76,6 +77,9 @@ class PlainLines:
                 return f"{self._calls.pop((event.path, event.call_id), event.name)} {_outcome(event)}"
             case LimitHit():
                 return f"limit {event.hit}"
+            case Compacted():
+                gone = plural(event.dropped, "message")
+                return f"no longer sends {gone}: {event.before} tokens before, {event.after} now"
             case Pending():
                 return f"asks: {one_line(event.request.prompt)}"
             case Retrying():
