@@ -82,6 +82,8 @@ class Client:
       or a list, unless `builtins={"task": False}`.
     * `max_turns`: model requests per run, unless an agent says otherwise.
     * `max_sub_agent_depth`, `max_sub_agents`: how deep and how many runs one ask may start below it.
+    * `max_declared_tools`: of more tools than this, those of servers (and functions beyond the number) are
+      not declared; the model finds them with `tool_search`. None: all are declared.
     * `allowed_models`: the models that `task` may name; None: those of the client and its agents.
     * `budget`: a `Budget` for each ask and everything below; its `concurrency` holds for the tree.
     * `should_continue`: gets the RunResult so far at a natural stop only (never at a limit); true
@@ -110,6 +112,7 @@ class Client:
         max_turns: int = 10,
         max_sub_agent_depth: int = 3,
         max_sub_agents: int = 16,
+        max_declared_tools: int | None = None,
         allowed_models: Sequence[str | Model] | None = None,
         budget: Budget | None = None,
         should_continue: ShouldContinue | None = None,
@@ -122,6 +125,8 @@ class Client:
         count("max_turns", max_turns, 1)
         count("max_sub_agent_depth", max_sub_agent_depth, 0)
         count("max_sub_agents", max_sub_agents, 0)
+        if max_declared_tools is not None:
+            count("max_declared_tools", max_declared_tools, 0)
         self._settings = run_settings(
             "",
             model=model,
@@ -159,6 +164,7 @@ class Client:
             should_continue=should_continue,
         )
         self._environment = Environment(models=self._models, sources=self._sources, registry=known)
+        self._environment.max_declared_tools = max_declared_tools
         self._redact = Redactor()
         self._counts = Counts()
         self._roster = Roster(self._main, self._environment, self._redact)

@@ -22,6 +22,7 @@ WHOLE: dict[str, Any] = {
     "max_turns": 12,
     "max_sub_agent_depth": 2,
     "max_sub_agents": 0,
+    "max_declared_tools": 40,
     "allowed_models": ["openai:gpt-5-mini", "openai:${TEST_CONFIG_NAME:-gpt-5-nano}"],
     "budget": {"requests": 9, "tokens": 1000, "tool_calls": 5, "seconds": 2.5, "concurrency": 3},
     "mcpServers": {"shop": {"command": "python", "args": ["${HOME}/s.py"], "tools": {"order": False}}},

@@ -21,7 +21,7 @@ from toolnexus.stores.sqlite import SqliteStore
 from toolnexus.tools.builtin.catalog import builtin_tools
 from toolnexus.tools.builtin.options import BuiltinOptions
 
-_PLAIN = ("system_prompt", "max_turns", "max_sub_agent_depth", "max_sub_agents")
+_PLAIN = ("system_prompt", "max_turns", "max_sub_agent_depth", "max_sub_agents", "max_declared_tools")
 
 
 class Settings:

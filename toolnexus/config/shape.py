@@ -209,6 +209,9 @@ class Root(Table):
     max_turns: Count | None = Field(None, description="Model requests of one run (10).")
     max_sub_agent_depth: Amount | None = Field(None, description="How deep agents may delegate (3).")
     max_sub_agents: Amount | None = Field(None, description="Runs that one ask may start below it (16).")
+    max_declared_tools: Amount | None = Field(
+        None, description="Of more tools than this, most are found with `tool_search` (all are declared)."
+    )
     allowed_models: list[Text] | None = Field(
         None, description="The models that `task` may name. Without: those of the client and its agents."
     )

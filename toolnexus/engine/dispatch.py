@@ -61,7 +61,7 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
             if tool is None:
                 if ctx.run.counts is not None:
                     ctx.run.counts.unknown_tool()
-                result = failed(view.refusal(call.name))
+                result = failed(view.refusal(call.name, frame))
             elif point.interrupted and not tool.idempotent:
                 result = failed(OUTCOME_UNKNOWN)
             elif waited is None:

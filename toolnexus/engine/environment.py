@@ -69,6 +69,8 @@ class Environment:
         """Checks and opens what an agent brings along, before it runs."""
         self.allowed_models: Mapping[str, Model] = {}
         """Names that the `model` of `task` may take."""
+        self.max_declared_tools: int | None = None
+        """With more tools than this, most are found with `tool_search` instead of being declared."""
         self._toolkit = Toolkit()
         self._views: dict[tuple[Any, ...], tuple[Definition, tuple[Denial, ...], View]] = {}
 
@@ -100,8 +102,9 @@ class Environment:
         if known is None:
             if len(self._views) >= MOST_VIEWS:
                 self._views.clear()
-            known = self._views[key] = (agent, denied, self.offer(agent, denied, deepest=deepest))
-        return known[2]
+            offer = self.offer(agent, denied, deepest=deepest).deferring(self.max_declared_tools)
+            known = self._views[key] = (agent, denied, offer)
+        return known[2].of_run(ctx.frame)
 
     def own(self, scope: Scope) -> list[Tool]:
         """What an agent brings itself, the first of a name."""
