@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         assistant,
         user,
     )
-    from toolnexus.core.model import ModelRequest, ModelResponse
+    from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
     from toolnexus.core.result import Limit, RunResult
     from toolnexus.core.suspension import Answer, Request
     from toolnexus.core.tools import ToolResult, pending
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ModelHTTPError,
         ModelResponseError,
         NameConflict,
+        OutputError,
         RunError,
         SourceError,
         StoreConflict,
@@ -117,7 +118,7 @@ _HOMES = {
         "assistant",
         "user",
     ),
-    "core.model": ("ModelRequest", "ModelResponse"),
+    "core.model": ("ModelRequest", "ModelResponse", "OutputSpec"),
     "core.result": ("Limit", "RunResult"),
     "core.suspension": ("Answer", "Request"),
     "core.tools": ("ToolResult", "pending"),
@@ -136,6 +137,7 @@ _HOMES = {
         "ModelHTTPError",
         "ModelResponseError",
         "NameConflict",
+        "OutputError",
         "RunError",
         "SourceError",
         "StoreConflict",
@@ -198,6 +200,8 @@ __all__ = [
     "OnRequest",
     "OpenAIModel",
     "Outcome",
+    "OutputError",
+    "OutputSpec",
     "Pending",
     "Prompt",
     "ReasoningDelta",

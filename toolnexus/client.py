@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -20,9 +19,10 @@ from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
 from toolnexus.engine.conversations import Body, Conversation, Conversations
 from toolnexus.engine.environment import ENVIRONMENT, Environment
-from toolnexus.engine.life import Life
+from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
+from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
 from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.scope import ToolSpec, as_tool
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 MAIN = "main"
 
 
-class Client:
+class Client(Openable):
     """Gathers tools from everywhere, talks to a model, and lets it delegate.
 
     All options are keyword-only. `async with Client(…) as client:` opens every source now and
@@ -195,33 +195,58 @@ class Client:
 
     # ---- asking
 
-    async def ask(self, prompt: Prompt, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+    async def ask(
+        self,
+        prompt: Prompt,
+        *,
+        conversation: str | None = None,
+        output_type: Any = None,
+        deps: Any = None,
+    ) -> RunResult:
         """Run the client's own loop on `prompt` and return what it gave.
 
         `prompt` is text, a list of text and media parts, or messages. With `conversation` the
         stored messages come first and the new ones are kept; without, nothing is. `deps` is handed
-        to tools as `ctx.deps`.
+        to tools as `ctx.deps`. With `output_type` (a type that pydantic takes, or a JSON Schema) the
+        answer is a value of it: `result.output`.
 
         A limit or an open question is a `status` of the result. Raises `ModelError` when the model
-        fails (its `.result` holds the work so far), `ConfigError`, `StoreError`, and
-        `CancelledError` when the awaiting task is cancelled: everything below is stopped then, and
-        the conversation keeps what was done.
+        fails (its `.result` holds the work so far), `OutputError` when the answer is not of its type
+        after one repair either, `ConfigError`, `StoreError`, and `CancelledError` when the awaiting
+        task is cancelled: everything below is stopped then, and the conversation keeps what was done.
         """
-        return raise_error(await self._execute(self._main, as_messages(prompt), conversation, deps))
+        given = as_messages(prompt)
+        return raise_error(await self._execute(self._main, given, conversation, output_type, deps))
 
     async def run(
-        self, target: Runnable | str, input: Any, *, conversation: str | None = None, deps: Any = None
+        self,
+        target: Runnable | str,
+        input: Any,
+        *,
+        conversation: str | None = None,
+        output_type: Any = None,
+        deps: Any = None,
     ) -> RunResult:
-        """Like `ask`, with another target: an agent (or its registered name), or any Runnable."""
-        return raise_error(await self._execute(self._target(target), input, conversation, deps))
+        """Like `ask`, with another target: an agent (or its registered name), or any Runnable.
+
+        `output_type` goes with an agent, and comes before its own.
+        """
+        chosen = self._target(target)
+        return raise_error(await self._execute(chosen, input, conversation, output_type, deps))
 
     @overload
     def stream(
-        self, input: Prompt, *, conversation: str | None = None, deps: Any = None
+        self, input: Prompt, *, conversation: str | None = None, output_type: Any = None, deps: Any = None
     ) -> AbstractAsyncContextManager[Stream]: ...
     @overload
     def stream(
-        self, input: Any, *, target: Runnable | str, conversation: str | None = None, deps: Any = None
+        self,
+        input: Any,
+        *,
+        target: Runnable | str,
+        conversation: str | None = None,
+        output_type: Any = None,
+        deps: Any = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @asynccontextmanager
     async def stream(
@@ -230,6 +255,7 @@ class Client:
         *,
         target: Runnable | str | None = None,
         conversation: str | None = None,
+        output_type: Any = None,
         deps: Any = None,
     ) -> AsyncGenerator[Stream]:
         """The same run, observed: `async with client.stream(…) as s: async for event in s: …`.
@@ -242,7 +268,8 @@ class Client:
         chosen = self._main if target is None else self._target(target)
         _check_id(conversation)
         given = as_messages(input) if target is None else input
-        stream = Stream(outbox, self._execute(chosen, given, conversation, deps, reader=outbox.put))
+        running = self._execute(chosen, given, conversation, output_type, deps, reader=outbox.put)
+        stream = Stream(outbox, running)
         try:
             yield stream
         finally:
@@ -287,13 +314,22 @@ class Client:
             whole = replace(snapshot, answers={**snapshot.answers, **new})
             return raise_error(await body((), [], None, whole))
 
-    def ask_sync(self, prompt: Prompt, *, conversation: str | None = None, deps: Any = None) -> RunResult:
+    def ask_sync(
+        self,
+        prompt: Prompt,
+        *,
+        conversation: str | None = None,
+        output_type: Any = None,
+        deps: Any = None,
+    ) -> RunResult:
         """`ask` for code without an event loop (scripts, notebooks); runs on a thread of its own.
 
         Call `close()` at the end, or use `with Client(…) as client:`.
         """
         return self._life.sync(
-            lambda: self.ask(prompt, conversation=conversation, deps=deps), "ask_sync", "client.ask(…)"
+            lambda: self.ask(prompt, conversation=conversation, output_type=output_type, deps=deps),
+            "ask_sync",
+            "client.ask(…)",
         )
 
     # ---- conversations
@@ -356,47 +392,6 @@ class Client:
 
         return exposition(self._counts, self._redact)
 
-    # ---- life
-
-    async def __aenter__(self) -> Client:
-        try:
-            await self._life.open()
-        except BaseException:  # the block is not entered, so nobody else will close
-            await self.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Client:
-        try:
-            self._life.sync(self._life.open, "with client", "client.ask(…)")
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def aclose(self) -> None:
-        """Stop the asks in flight, then close every source and connection. Idempotent.
-
-        What they had done is stored first; whoever awaits one gets a `RunError` with its result.
-        Cancelled, it lets its caller go and closes all the same.
-        """
-        await self._life.aclose()
-
-    def close(self) -> None:
-        """`aclose` for a client that was used with `ask_sync`. Idempotent."""
-        self._life.close()
-
-    def __del__(self) -> None:
-        life = getattr(self, "_life", None)  # missing when an option was wrong
-        if life is not None and life.forgotten():
-            warnings.warn(f"unclosed {type(self).__name__}: call aclose()", ResourceWarning, stacklevel=2)
-
     # ---- inside
 
     def _target(self, target: Runnable | str) -> Runnable:
@@ -414,12 +409,16 @@ class Client:
         target: Runnable,
         input: Any,
         conversation: str | None,
+        output_type: Any,
         deps: Any,
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
         _check_id(conversation)
+        wanted = output_type_of(output_type)
+        if wanted is not None and not isinstance(target, Agent):
+            raise ConfigError(f"output_type goes with an Agent; {target.name!r} gives what it gives")
         await self._life.open()
-        body = self._body(lambda _: target, input, deps, conversation, reader)
+        body = self._body(lambda _: target, input, deps, conversation, reader, wanted)
         async with self._life.asks.one():
             if conversation is None:
                 return await body((), [])
@@ -432,6 +431,7 @@ class Client:
         deps: Any,
         conversation: str | None,
         reader: Callable[[Event], None] | None = None,
+        wanted: OutputType | None = None,
     ) -> Body:
         """What runs `target` on a history, or from where it stood."""
 
@@ -441,7 +441,9 @@ class Client:
             journal: Journal | None = None,
             resumed: Snapshot | None = None,
         ) -> RunResult:
-            run = self._run(conversation, reader)
+            run, host = self._run(conversation, reader), self._host(deps)
+            if wanted is not None:
+                host[OUTPUT] = wanted
             if resumed is not None:
                 run.answers = resumed.answers
             return await self._runner.start(
@@ -449,7 +451,7 @@ class Client:
                 target(resumed),
                 input,
                 settings=self._settings,
-                host=self._host(deps),
+                host=host,
                 history=history,
                 asker=self._asker,
                 inbox=inbox,

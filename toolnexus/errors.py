@@ -14,6 +14,7 @@ ToolnexusError                 .result: what the run achieved before it failed, 
 │   └── StoreConflict              .version: what the store holds by now
 └── RunError
     ├── LimitReached               .limit, .value, .scope
+    ├── OutputError                .problems
     └── Suspended                  .requests
 """
 
@@ -121,6 +122,18 @@ class LimitReached(RunError):
         self.limit = limit
         self.value = value
         self.scope = scope
+
+
+class OutputError(RunError):
+    """The final answer of a run is not of its `output_type`, also after one repair.
+
+    `problems` are the reasons, one line for each wrong field.
+    """
+
+    def __init__(self, name: str, problems: tuple[str, ...]) -> None:
+        listed = "\n- ".join(problems)
+        super().__init__(f"the answer does not fit {name!r}, also after one repair:\n- {listed}")
+        self.problems = problems
 
 
 class Suspended(RunError):

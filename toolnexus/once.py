@@ -11,7 +11,12 @@ from toolnexus.runtime.context import Runnable
 
 
 async def run(
-    target: Runnable, input: Any, *, model: str | Model | None = None, deps: Any = None
+    target: Runnable,
+    input: Any,
+    *,
+    model: str | Model | None = None,
+    output_type: Any = None,
+    deps: Any = None,
 ) -> RunResult:
     """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
 
@@ -19,4 +24,4 @@ async def run(
     Returns and raises what `Client.run` does.
     """
     async with Client(model=model) as client:
-        return await client.run(target, input, deps=deps)
+        return await client.run(target, input, output_type=output_type, deps=deps)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from toolnexus.core.messages import Message
@@ -31,6 +32,26 @@ class ModelSink(Protocol):
     def retrying(self, *, attempt: int, delay: float, reason: str, restarted: bool) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class OutputSpec:
+    """The form that the final answer of a run must have. The same object in every turn."""
+
+    name: str
+    """1 to 64 characters of `[A-Za-z0-9_-]`."""
+    schema: Mapping[str, Any]
+    """A JSON Schema whose root is an object. What is no object itself is its member `value`."""
+    description: str = ""
+
+    @property
+    def instructions(self) -> str:
+        """The form in words, for the prompt of a model that can be told in no other way."""
+        schema = json.dumps(self.schema, ensure_ascii=False)
+        return (
+            "Your final answer must be one JSON object that fits the JSON Schema below, with nothing before "
+            f"or after it: no sentence, no code fence. Until then use your tools as you need them.\n{schema}"
+        )
+
+
 @value(kw_only=True)
 class ModelRequest:
     """One request. A hook may replace it (`dataclasses.replace`)."""
@@ -49,6 +70,8 @@ class ModelRequest:
     agent: str = ""
     turn: int = 1
     """The turn within the asking run, from 1."""
+    output: OutputSpec | None = None
+    """What the final answer must be, as JSON in the text of the reply. None: any text."""
     on_retry: OnRetry | None = None
     """Is told of retries, whether there is a `sink` or not."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolnexus.core.messages import MediaPart, Message, TextPart, ToolCallPart, close_transcript, user
+from toolnexus.core.model import ModelResponse
 from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
@@ -18,6 +19,7 @@ from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
 from toolnexus.engine.environment import ENVIRONMENT, MODEL, Environment
 from toolnexus.engine.options import run_settings
+from toolnexus.engine.output import OUTPUT, Answering, OutputType, output_type_of
 from toolnexus.engine.runner import result_of
 from toolnexus.engine.scope import Scope, ToolSpec
 from toolnexus.engine.turn import model_turn
@@ -73,10 +75,15 @@ class Agent:
     permissions: Mapping[str, str] | None = None
     """Rules about its calls and those below, `{"bash(git *)": "allow", "bash": "ask", "write": "deny"}`;
     they come on top of the caller's, and the strictest word holds."""
+    output_type: Any = None
+    """What its runs answer with: a type that pydantic takes (a model, a dataclass, `list[int]`, …) or
+    a JSON Schema. `result.output` is the checked value then; a caller's model reads it as JSON."""
     scope: Scope = field(init=False, repr=False, compare=False)
     """The parsed `tools` and `agents`."""
     settings: RunSettings = field(init=False, repr=False, compare=False)
     """What the frame around its runs needs."""
+    output: OutputType | None = field(init=False, repr=False, compare=False)
+    """The parsed `output_type`."""
 
     def __post_init__(self) -> None:
         where = f"agent {self.name!r}"
@@ -103,13 +110,14 @@ class Agent:
         scope = Scope.of(self.tools, self.agents, where)
         object.__setattr__(self, "scope", scope)
         object.__setattr__(self, "settings", settings)
+        object.__setattr__(self, "output", output_type_of(self.output_type, f"{where}: "))
 
     async def execute(self, input: Any, ctx: RunContext) -> Outcome:
         """The loop: turn, batch, turn, until the model calls nothing or a limit stops it.
 
-        Raises `LimitReached` and `ModelError`; the frame around it turns them into a result.
+        Raises `LimitReached`, `ModelError` and `OutputError`; the frame around it turns them into a result.
         """
-        ctx, environment = await self._begin(input, ctx)
+        ctx, environment, answering = await self._begin(input, ctx)
         frame = ctx.frame
         calls = frame.transcript[-1].tool_calls if frame.resumed is not None else ()
         while True:
@@ -118,7 +126,7 @@ class Agent:
                 await frame.slot.regain()
             view = environment.view(self, ctx)
             if not calls:
-                said = await self._turn(ctx, view)
+                said = await self._turn(ctx, view, answering)
                 if isinstance(said, Outcome):
                     return said
                 calls = said
@@ -128,7 +136,7 @@ class Agent:
                     return end
                 calls = ()
 
-    async def _begin(self, input: Any, ctx: RunContext) -> tuple[RunContext, Environment]:
+    async def _begin(self, input: Any, ctx: RunContext) -> tuple[RunContext, Environment, Answering | None]:
         """What is the same in every turn, and the input, or the point where the run stood."""
         environment = ctx.get(ENVIRONMENT)
         if environment is None:
@@ -143,9 +151,13 @@ class Agent:
         elif frame.resumed.definition not in ("", self._digest):
             logger.warning("agent %r was changed while its run waited; it goes on as it is now", self.name)
         roots = environment.view(self, ctx).roots
-        return ctx.having({MODEL: model, MODEL_OVERRIDE: None, READ_ROOTS: roots}), environment
+        answering = Answering.of(ctx.get(OUTPUT) or self.output, frame)
+        values = {MODEL: model, MODEL_OVERRIDE: None, OUTPUT: None, READ_ROOTS: roots}
+        return ctx.having(values), environment, answering
 
-    async def _turn(self, ctx: RunContext, view: View) -> Outcome | Sequence[ToolCallPart]:
+    async def _turn(
+        self, ctx: RunContext, view: View, answering: Answering | None
+    ) -> Outcome | Sequence[ToolCallPart]:
         """One request: the calls of its reply (none: go on), or how the run ends."""
         frame, model = ctx.frame, ctx.get(MODEL)
         assert model is not None
@@ -154,15 +166,16 @@ class Agent:
         if frame.inbox:
             frame.transcript += frame.inbox
             frame.inbox.clear()
-        response = await model_turn(ctx, model, system=view.system, tools=view.tools)
+        spec = answering.spec if answering is not None else None
+        response = await model_turn(ctx, model, system=view.system, tools=view.tools, output=spec)
         frame.check_cancelled()
         if response.stop in _LIMITS:
             frame.transcript[:] = close_transcript(frame.transcript, CUT)
             return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
         calls = response.message.tool_calls
-        if calls or response.stop == "paused" or frame.inbox or await self._goes_on(ctx):
-            return calls
-        return Outcome(status="done")
+        if not calls and (outcome := await self._ended(ctx, response, answering)) is not None:
+            return outcome
+        return calls
 
     async def _batch(self, ctx: RunContext, view: View, calls: Sequence[ToolCallPart]) -> Outcome | None:
         """Run the calls of one reply; how the run ends when it does not go on."""
@@ -189,11 +202,20 @@ class Agent:
         said = [self.name, self.system_prompt, str(self.model), repr(self.scope.names), own]
         return sha256(json.dumps(said).encode()).hexdigest()
 
-    async def _goes_on(self, ctx: RunContext) -> bool:
+    async def _ended(
+        self, ctx: RunContext, response: ModelResponse, answering: Answering | None
+    ) -> Outcome | None:
+        """The end of the run at a reply without calls; None when it goes on."""
+        if response.stop == "paused" or ctx.frame.inbox:
+            return None
+        outcome = Outcome() if answering is None else answering.outcome(response.message)
+        return None if outcome is None or await self._goes_on(ctx, outcome) else outcome
+
+    async def _goes_on(self, ctx: RunContext, outcome: Outcome) -> bool:
         """Whether `should_continue` wants more; then the nudge is in the transcript."""
         if self.should_continue is None:
             return False
-        if not await settled(self.should_continue(result_of(ctx, Outcome()))):
+        if not await settled(self.should_continue(result_of(ctx, outcome))):
             return False
         ctx.frame.transcript.append(user(NUDGE))
         return True

@@ -274,9 +274,9 @@ class Conversation:
         """The stored messages, every call answered."""
         return await self._conversations.messages(self.id)
 
-    async def ask(self, prompt: Prompt, *, deps: Any = None) -> RunResult:
-        """`client.ask(prompt, conversation=id, deps=deps)`."""
-        return await self._ask(prompt, conversation=self.id, deps=deps)
+    async def ask(self, prompt: Prompt, *, output_type: Any = None, deps: Any = None) -> RunResult:
+        """`client.ask(prompt, conversation=id, …)`."""
+        return await self._ask(prompt, conversation=self.id, output_type=output_type, deps=deps)
 
     async def pending(self) -> tuple[Request, ...]:
         """The questions that the last run waits for, whichever process it ran in."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 from toolnexus.engine.asks import Asks
@@ -123,6 +124,51 @@ class Life:
                 self._opening.cancel()
                 await asyncio.gather(self._opening, return_exceptions=True)
                 await self.asks.end()
+
+
+class Openable:
+    """Something with a `Life` in `_life`: open for the time of a block, or until it is closed."""
+
+    _life: Life
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._life.open()
+        except BaseException:  # the block is not entered, so nobody else will close
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        try:
+            self._life.sync(self._life.open, "with client", "client.ask(…)")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def aclose(self) -> None:
+        """Stop the asks in flight, then close every source and connection. Idempotent.
+
+        What they had done is stored first; whoever awaits one gets a `RunError` with its result.
+        Cancelled, it lets its caller go and closes all the same.
+        """
+        await self._life.aclose()
+
+    def close(self) -> None:
+        """`aclose` for a client that was used with `ask_sync`. Idempotent."""
+        self._life.close()
+
+    def __del__(self) -> None:
+        life: Life | None = getattr(self, "_life", None)  # missing when an option was wrong
+        if life is not None and life.forgotten():
+            warnings.warn(f"unclosed {type(self).__name__}: call aclose()", ResourceWarning, stacklevel=2)
 
 
 def _is_cancelled() -> bool:

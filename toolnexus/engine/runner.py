@@ -236,7 +236,7 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
         status = "incomplete"
     limit = outcome.limit or (frame.limits[0] if frame.limits else None)
     depth = len(frame.path)
-    text = _last_text(frame)
+    text = outcome.text or _last_text(frame)
     if not text and outcome.requests:
         text = "\n".join(request.prompt for request in outcome.requests)
     output = outcome.output
@@ -244,7 +244,7 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
     return RunResult(
         status=status,
         text=text or (_as_text(output) if output else NO_TEXT),
-        output=text if output is None else output,
+        output=text if output is None and not frame.typed else output,
         limit=limit.limit if limit else None,
         limits_hit=tuple(hit for hit in ctx.run.limits if hit.path[:depth] == frame.path),
         pending=outcome.requests,

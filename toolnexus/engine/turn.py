@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
 from toolnexus.core.messages import Message, ToolCallPart
-from toolnexus.core.model import ModelRequest, ModelResponse
+from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
 from toolnexus.errors import LimitReached, ModelContextError
@@ -26,7 +26,9 @@ CHARS_PER_TOKEN = 4
 _NOTHING = Usage()
 
 
-async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Sequence[Tool]) -> ModelResponse:
+async def model_turn(
+    ctx: RunContext, model: Model, *, system: str, tools: Sequence[Tool], output: OutputSpec | None = None
+) -> ModelResponse:
     """Send the transcript to `model` and append its reply.
 
     Counts one turn and one request, whatever retries it takes. The calls in the reply have ids
@@ -49,6 +51,7 @@ async def model_turn(ctx: RunContext, model: Model, *, system: str, tools: Seque
         path=frame.path,
         agent=frame.agent,
         turn=frame.turns,
+        output=output,
     )
     for hook in frame.hooks.before_model:
         request = _kept(await settled(hook(ctx, request)), request, "before_model")

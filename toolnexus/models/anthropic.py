@@ -5,15 +5,19 @@ Above: the client. Below: `hosted` (request on its way), `anthropic_request`, `a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
 
-from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
+from toolnexus.core.schema import normalise
 from toolnexus.errors import ModelHTTPError
 from toolnexus.models.anthropic_reply import AnthropicReading
 from toolnexus.models.anthropic_request import Turns, encode_system, encode_tools
 from toolnexus.models.encode import remembered
 from toolnexus.models.hosted import HostedModel, Reading
 from toolnexus.models.keys import Provider
+from toolnexus.models.strict_schema import ANTHROPIC, strict_schema
+from toolnexus.models.structured import Way
 
 MAX_TOKENS = 16_384
 _STALE = "bound to a different conversation"
@@ -27,7 +31,8 @@ class AnthropicModel(HostedModel):
     `headers` go with every request. `retries` is a number or a `RetryPolicy`. `params` are merged into
     every body and win (`max_tokens` is 16384 otherwise); `body_transform` gets each body as a dict and
     returns the one to send. `wire` is `"sdk"`, an async client of the `anthropic` SDK, or a `Wire`; it
-    then carries address, key and headers itself.
+    then carries address, key and headers itself. `structured` says how typed answers are asked for:
+    `"native"` (`output_config.format`), `"tool"`, `"prompt"`, or None: the first of these that works.
 
     The prompt is cached: tools, system prompt and the two last turns of the user are marked. Raises
     `ConfigError` for options that cannot work, among them a known host without a key.
@@ -54,6 +59,29 @@ class AnthropicModel(HostedModel):
 
     def _defaults(self, streamed: bool) -> dict[str, Any]:
         return {"max_tokens": MAX_TOKENS}
+
+    @property
+    def _thinks(self) -> bool:
+        thinking = self._params.get("thinking")
+        return isinstance(thinking, Mapping) and cast("Any", thinking).get("type") != "disabled"
+
+    def _has_native(self, output: OutputSpec) -> bool:
+        return strict_schema(output, ANTHROPIC) is not None
+
+    def _asking(self, output: OutputSpec, way: Way) -> Mapping[str, Any]:
+        if way == "native":
+            schema = strict_schema(output, ANTHROPIC) or normalise(output.schema)
+            form = {"type": "json_schema", "schema": schema}
+            return {"output_config": {"format": form}}
+        if way == "tool" and not self._thinks:  # who thinks cannot be made to call
+            return {"tool_choice": {"type": "any"}}
+        return {}
+
+    def _fields(self, streamed: bool, tools: bool, asking: Mapping[str, Any]) -> dict[str, Any]:
+        fields = super()._fields(streamed, tools, asking)
+        if "output_config" in asking:
+            fields["output_config"] = {**asking["output_config"], **self._params.get("output_config", {})}
+        return fields
 
     def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
         origin, memo = self.origin, request.memo

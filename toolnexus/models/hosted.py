@@ -14,7 +14,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.errors import (
     ConfigError,
@@ -27,6 +27,7 @@ from toolnexus.models.encode import dumps, remembered
 from toolnexus.models.http import HttpPool, HttpWire, check_headers, header_secrets
 from toolnexus.models.keys import Provider, endpoint
 from toolnexus.models.retry import Broken, RetryPolicy, with_retries
+from toolnexus.models.structured import Way, Ways
 from toolnexus.models.wire import Wire
 from toolnexus.runtime.redact import Redactor
 
@@ -76,6 +77,7 @@ class HostedModel(ABC):
         params: Mapping[str, Any] | None = None,
         body_transform: BodyTransform | None = None,
         wire: object = None,
+        structured: Way | None = None,
     ) -> None:
         if not name:
             raise ConfigError("a model needs a name, such as 'gpt-5-mini'")
@@ -91,6 +93,7 @@ class HostedModel(ABC):
         self._heads: dict[tuple[bool, bool], bytes] = {}
         self._origin = f"{self.provider}:{self._wire.host}"
         self._offers: dict[tuple[Tool, ...], bytes] = {}
+        self._ways = Ways(structured)
 
     @property
     def name(self) -> str:
@@ -118,6 +121,7 @@ class HostedModel(ABC):
         twin = copy.copy(self)
         twin._name = name
         twin._heads = {}
+        twin._ways = self._ways.fresh()
         return twin
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
@@ -125,9 +129,15 @@ class HostedModel(ABC):
 
         Raises `ModelError`; cancelling closes the request. What fails for a while is tried again
         (see `RetryPolicy`). A stream that broke for good after its text was handed on gives the text
-        so far with stop `cut`. Calls of a broken reply are never given back.
+        so far with stop `cut`. Calls of a broken reply are never given back. The answer to a request
+        with an `output` is in the text, whichever way the endpoint is asked for it.
         """
-        body = self._body(request)
+        if request.output is None:
+            return await self._send(request)
+        return await self._ways.answer(request, self._has_native, self._send)
+
+    async def _send(self, request: ModelRequest, way: Way | None = None) -> ModelResponse:
+        body = self._body(request, way)
         sink = request.sink
         attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
         try:
@@ -156,13 +166,24 @@ class HostedModel(ABC):
         """The members before `messages`, as JSON without braces, and the encoded messages."""
 
     @abstractmethod
+    def _has_native(self, output: OutputSpec) -> bool:
+        """Whether the style can hold a model to `output`."""
+
+    @abstractmethod
+    def _asking(self, output: OutputSpec, way: Way) -> Mapping[str, Any]:
+        """The body fields that ask for `output` in this way; `params` win over them."""
+
+    @abstractmethod
     def _reading(self, sink: ModelSink | None) -> Reading: ...
 
-    def _body(self, request: ModelRequest) -> bytes:
+    def _body(self, request: ModelRequest, way: Way | None) -> bytes:
         """The request as bytes, put together from pieces that were encoded once."""
         streamed = request.sink is not None
         members, messages = self._pieces(request)
-        head = self._head(streamed, bool(request.tools))
+        if way is None or request.output is None:
+            head = self._head(streamed, bool(request.tools))
+        else:
+            head = self._asking_head(request, request.output, way)
         between = b"," if members else b""
         start = b"".join((head, between, members, b',"messages":['))
         body = _bracketed(start, messages, b"]}")
@@ -190,14 +211,27 @@ class HostedModel(ABC):
     def _head(self, streamed: bool, tools: bool) -> bytes:
         head = self._heads.get((streamed, tools))
         if head is None:
-            fields = {"model": self._name, **self._defaults(streamed), **self._params}
-            if streamed:
-                fields["stream"] = True
-            if not tools:
-                for key in _ONLY_WITH_TOOLS:
-                    fields.pop(key, None)
-            head = self._heads[streamed, tools] = dumps(fields)[:-1]
+            head = self._heads[streamed, tools] = dumps(self._fields(streamed, tools, {}))[:-1]
         return head
+
+    def _asking_head(self, request: ModelRequest, output: OutputSpec, way: Way) -> bytes:
+        streamed, tools = request.sink is not None, bool(request.tools)
+        key = (self._origin, self._name, way, streamed, tools)
+
+        def encode() -> bytes:
+            return dumps(self._fields(streamed, tools, self._asking(output, way)))[:-1]
+
+        return remembered(request.memo, key, output, encode)
+
+    def _fields(self, streamed: bool, tools: bool, asking: Mapping[str, Any]) -> dict[str, Any]:
+        """The members of a body that are the same in every turn."""
+        fields = {"model": self._name, **self._defaults(streamed), **asking, **self._params}
+        if streamed:
+            fields["stream"] = True
+        if not tools:
+            for key in _ONLY_WITH_TOOLS:
+                fields.pop(key, None)
+        return fields
 
     async def _whole(self, body: bytes) -> ModelResponse:
         reply = await self._wire.post(self._path, body)

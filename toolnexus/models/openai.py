@@ -5,15 +5,18 @@ Above: the client. Below: `hosted` (request on its way), `openai_request`, `open
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from toolnexus.core.model import ModelRequest, ModelSink
+from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
 from toolnexus.models.encode import Encoded, dumps, remembered
 from toolnexus.models.hosted import HostedModel, Reading
 from toolnexus.models.keys import Provider
 from toolnexus.models.openai_reply import OpenAIReading
 from toolnexus.models.openai_request import encode_message, encode_tools
+from toolnexus.models.strict_schema import OPENAI, loose_schema, strict_schema
+from toolnexus.models.structured import Way
 
 
 class OpenAIModel(HostedModel):
@@ -24,6 +27,8 @@ class OpenAIModel(HostedModel):
     `retries` is a number or a `RetryPolicy`. `params` are merged into every body and win;
     `body_transform` gets each body as a dict and returns the one to send. `wire` is `"sdk"`, an async
     client of the `openai` SDK, or a `Wire`; it then carries address, key and headers itself.
+    `structured` says how typed answers are asked for: `"native"` (`response_format`), `"tool"`,
+    `"prompt"`, or None: the first of these that the endpoint has.
 
     Raises `ConfigError` for options that cannot work, among them a known host without a key.
     """
@@ -36,6 +41,21 @@ class OpenAIModel(HostedModel):
 
     def _defaults(self, streamed: bool) -> dict[str, Any]:
         return {"stream_options": {"include_usage": True}} if streamed else {}
+
+    def _has_native(self, output: OutputSpec) -> bool:
+        return True
+
+    def _asking(self, output: OutputSpec, way: Way) -> Mapping[str, Any]:
+        if way == "tool":
+            return {"tool_choice": "required"}
+        if way == "prompt":
+            return {}
+        strict = strict_schema(output, OPENAI)
+        schema = loose_schema(output) if strict is None else strict
+        form = {"name": output.name, "schema": schema, "strict": strict is not None}
+        if output.description:
+            form["description"] = output.description
+        return {"response_format": {"type": "json_schema", "json_schema": form}}
 
     def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
         origin, memo = self.origin, request.memo

@@ -71,6 +71,8 @@ class Outcome:
 
     status: Status = "done"
     output: Any = None
+    text: str | None = None
+    """The text of the run, when that is not the last one of its transcript."""
     limit: Limit | None = None
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
@@ -234,6 +236,7 @@ class Frame:
         "start",
         "transcript",
         "turns",
+        "typed",
         "workdir",
     )
 
@@ -287,6 +290,8 @@ class Frame:
         self.repeats: dict[tuple[str, str], tuple[str, int, int]] = {}
         """Per call (name and arguments): its last result, in how many turns in a row, and in which last."""
         self.turns = 0
+        self.typed = False
+        """Whether the value of this run is a checked one, never just its text."""
         self.limits: list[Limit] = []
         """Limits that this run itself met."""
         self.children: list[RunResult | None] = []

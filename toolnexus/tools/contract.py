@@ -104,11 +104,16 @@ class Contract:
         return self._validator.validate_json(text, strict=True)
 
     def _problems(self, error: Exception, arguments: dict[str, Any]) -> list[str]:
-        if not isinstance(error, ValidationError):
-            return [f"{type(error).__name__}: {error}"]
-        lines = _violations(self.schema, arguments)
-        told = tuple(line.partition(":")[0] for line in lines)
-        return lines + [text for field, text in _messages(error, arguments) if not _is_told(field, told)]
+        return problems(self.schema, error, arguments)
+
+
+def problems(schema: dict[str, Any], error: Exception, arguments: dict[str, Any]) -> list[str]:
+    """Why `arguments` were refused with `error`: a line for each wrong field."""
+    if not isinstance(error, ValidationError):
+        return [f"{type(error).__name__}: {error}"]
+    lines = _violations(schema, arguments)
+    told = tuple(line.partition(":")[0] for line in lines)
+    return lines + [text for field, text in _messages(error, arguments) if not _is_told(field, told)]
 
 
 def _violations(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
@@ -123,7 +128,7 @@ def _messages(error: ValidationError, arguments: dict[str, Any]) -> list[tuple[s
     """Each argument that is refused, with why."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in error.errors(include_url=False, include_context=False):
-        path = list(_real_path(one["loc"], arguments))
+        path = list(real_path(one["loc"], arguments))
         where = f"{path_text(path)}: {shown(one['input'])} is refused"
         found.setdefault((path_text(path[:1]), where), []).append(one["msg"])
     return [(field, f"{where}: {' / '.join(texts)}") for (field, where), texts in found.items()]
@@ -133,7 +138,7 @@ def _is_told(field: str, told: tuple[str, ...]) -> bool:
     return any(place == field or place.startswith((f"{field}.", f"{field}[")) for place in told)
 
 
-def _real_path(loc: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
+def real_path(loc: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
     """The steps of `loc` that exist in `value`: pydantic also names the forms of a union."""
     for step in loc:
         if isinstance(value, dict) and step in value:
@@ -198,7 +203,7 @@ def _filled_by_pydantic(signature: Signature, asked: dict[str, Any], model: Any)
     }
 
 
-class _Generator(GenerateJsonSchema):
+class SchemaGenerator(GenerateJsonSchema):
     """Without the titles that pydantic makes up from names: every token is read by a model."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
@@ -209,7 +214,7 @@ class _Generator(GenerateJsonSchema):
 
 def _schema(signature: Signature, asked: dict[str, Any], model: Any) -> dict[str, Any]:
     try:
-        schema = model.model_json_schema(schema_generator=_Generator)
+        schema = model.model_json_schema(schema_generator=SchemaGenerator)
     except Exception as error:
         raise _no_schema(signature, asked, error) from None
     order = ("type", "properties", "required", "additionalProperties", "$defs")
@@ -224,12 +229,12 @@ def _no_schema(signature: Signature, asked: dict[str, Any], error: Exception) ->
         except Exception as own:
             return ConfigError(
                 f"function {signature.name!r}: the type of parameter {name!r} has no JSON Schema: "
-                f"{inspect.formatannotation(hint)}; {_advice(own)}"
+                f"{inspect.formatannotation(hint)}; {advice(own)}"
             )
     return ConfigError(f"function {signature.name!r} has no JSON Schema: {str(error).splitlines()[0]}")
 
 
-def _advice(error: Exception) -> str:
+def advice(error: Exception) -> str:
     """What to write instead; what pydantic advises is for its own models."""
     if isinstance(error, PydanticUserError) and error.code == "typed-dict-version":
         return "on this Python a TypedDict there must be typing_extensions.TypedDict"
