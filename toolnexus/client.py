@@ -17,7 +17,7 @@ from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
-from toolnexus.engine.conversations import Body, Conversation, Conversations
+from toolnexus.engine.conversations import Body, Conversation, Conversations, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
@@ -266,7 +266,7 @@ class Client(Openable):
         """
         outbox = Outbox()
         chosen = self._main if target is None else self._target(target)
-        _check_id(conversation)
+        check_id(conversation)
         given = as_messages(input) if target is None else input
         running = self._execute(chosen, given, conversation, output_type, deps, reader=outbox.put)
         stream = Stream(outbox, running)
@@ -332,11 +332,9 @@ class Client(Openable):
             "client.ask(…)",
         )
 
-    # ---- conversations
-
     def conversation(self, id: str) -> Conversation:
         """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
-        _check_id(id)
+        check_id(id)
         return Conversation(id, self._conversations, self.ask)
 
     def steer(self, conversation: str, messages: Prompt) -> None:
@@ -345,8 +343,6 @@ class Client(Openable):
         Raises `RunError` when no run is in flight.
         """
         self._conversations.steer(conversation, as_messages(messages))
-
-    # ---- tools
 
     @property
     def toolkit(self) -> Toolkit:
@@ -392,8 +388,6 @@ class Client(Openable):
 
         return exposition(self._counts, self._redact)
 
-    # ---- inside
-
     def _target(self, target: Runnable | str) -> Runnable:
         expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
         return self._roster.target(target)
@@ -413,7 +407,7 @@ class Client(Openable):
         deps: Any,
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
-        _check_id(conversation)
+        check_id(conversation)
         wanted = output_type_of(output_type)
         if wanted is not None and not isinstance(target, Agent):
             raise ConfigError(f"output_type goes with an Agent; {target.name!r} gives what it gives")
@@ -501,8 +495,3 @@ class Client(Openable):
     def _release(self) -> None:
         self._processes.close()
         self._spill.close()
-
-
-def _check_id(conversation: object) -> None:
-    if conversation is not None:
-        expect("conversation", conversation, str, "give its id as text, such as str(user_id)")

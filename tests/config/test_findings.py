@@ -145,7 +145,7 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
         ({"runtime": {}}, "runtime: documents of graphs are not supported by this version"),
         ({"agents": {"a": {"card": "x"}}}, "agents.a.card: remote agents are not supported by this version"),
         ({"agents": [{"name": "a", "url": "x"}]}, "agents[0].url: remote agents are not supported by this"),
-        ({"agents": {"a": {"outputType": {}}}}, "agents.a.outputType: it is code: make the Agent in Python"),
+        ({"agents": {"a": {"hooks": []}}}, "agents.a.hooks: it is code: make the Agent in Python"),
         ({"agents": {"a": {"budget": {"concurrency": 2}}}}, "agents.a.budget.concurrency: it is set on the"),
         ({"budget": {"cost": 1}}, "budget.cost: a ceiling of cost is not supported by this version"),
         (

@@ -38,6 +38,7 @@ WHOLE: dict[str, Any] = {
             "max_turns": 3,
             "budget": {"seconds": 60},
             "workdir": "sub",
+            "output_type": {"type": "object", "properties": {"a": {"enum": ["x", 1]}}},
         },
         "judge": {"tools": {"builtins": {"read": False}, "mcp": False}},
     },

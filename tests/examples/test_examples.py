@@ -91,6 +91,11 @@ SAYS = {
         "41 turns, ",
         " 82 messages kept",
     ],
+    "typed-answer": [
+        "the estimate: {'hours': 6, 'sure': False}",
+        '- severity: expected one of "low", "high", got "urgent"',
+        "high: payments, 6 hours, due 2026-03-01",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

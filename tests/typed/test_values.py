@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
 import toolnexus
 from tests.typed.forms import PATIENCE, Finding, Point, Tree, asked, last_user
 from toolnexus import Agent, Client, ConfigError, Outcome, OutputError, RunContext
-from toolnexus.testing import ScriptedModel
+from toolnexus.testing import ScriptedEndpoint, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -265,6 +265,29 @@ async def test_a_null_that_may_not_be_is_left_out(form: Any, text: str, value: A
     assert result.output == value
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"risk": 3, "note": "\\ud800"}',
+        '{"label": "a", "below": ' + '[{"label": "b", "below": ' * 2000 + "1" + "}]" * 2000 + "}",
+        '{"a": ' * 400 + "1" + "}" * 400,
+        "[" * 100_000,
+        "[1] " * 10_000,
+        "{" + " " * 100_000 + "x",
+        "```" * 30_000,
+        '{"risk": ' + "9" * 5000 + "}",
+        "\x00",
+    ],
+    ids=range(9),
+)
+async def test_no_text_breaks_the_reading(text: str) -> None:
+    """[TY-06] Odd, deep and long ones are answers that do not fit, soon."""
+    for form, good in ((Finding, '{"risk": 3}'), (Tree, '{"label": "a"}'), ({"enum": [1]}, "1")):
+        async with asyncio.timeout(5):
+            result, _ = await asked(form, text, good)
+        assert result.status == "done"
+
+
 async def test_a_null_in_a_duty_and_a_lossy_conversion_are_refused() -> None:
     """[TY-07] Only what may be left out is; 3.5 is no whole number, 1 no flag."""
     with pytest.raises(OutputError, match="risk: expected integer, got null"):
@@ -308,3 +331,18 @@ async def test_a_validator_of_the_users_own_is_heard() -> None:
     assert "unlucky" in last_user(model)
     _, model = await asked(Even, '{"n": 2, "m": 1}', '{"n": 4}')
     assert "m: unknown; allowed: n" in last_user(model)
+
+
+async def test_an_agent_of_a_document_has_a_json_schema() -> None:
+    """[TY-01] [TY-25] Checked when the document is; the way is a key of the model's table."""
+    agents = {"judge": {"output_type": RISK}}
+    model = {"name": "openai:m", "structured": "prompt"}
+    with ScriptedEndpoint(['{"risk": 3}']) as endpoint:
+        document = {"model": {**model, "base_url": endpoint.url}, "builtins": False, "agents": agents}
+        async with toolnexus.load(document) as client:
+            assert (await client.run("judge", "go")).output == {"risk": 3}
+        assert "JSON Schema" in str(endpoint.requests[0].body["messages"])
+    with pytest.raises(ConfigError, match=r"agents\.judge.*broken"):
+        toolnexus.load({"model": "openai:m", "agents": {"judge": {"output_type": {"type": "wrong"}}}})
+    with pytest.raises(ConfigError, match=r"model\.structured: 'json'"):
+        toolnexus.load({"model": {"name": "openai:m", "structured": "json"}})

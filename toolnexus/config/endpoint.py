@@ -31,7 +31,7 @@ class Endpoint:
     api_key: str | None = None
     headers: Mapping[str, str] | None = None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`params`, `retries` and `wire` of the model."""
+    """`params`, `retries`, `wire` and `structured` of the model."""
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By option: the variables that its value needs and that are not set."""
 
@@ -119,7 +119,7 @@ def read_endpoint(
         filler.attempt(key("name"), split_spec, name)
     if base_url:
         filler.attempt(key("base_url"), check_url, base_url)
-    more = model.given("params", "retries", "wire")
+    more = model.given("params", "retries", "wire", "structured")
     if isinstance(policy := more.get("retries"), shape.Retries):
         more["retries"] = RetryPolicy(**policy.given())
     missing = {n: tuple(filler.missing[n]) for n in OPTIONS if option is None and n in filler.missing}

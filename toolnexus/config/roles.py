@@ -76,7 +76,7 @@ def _tables(
 def _role(name: str, place: str, table: shape.Agent, filler: Filler, report: list[str]) -> _Role:
     options: dict[str, Any] = {
         "name": name,
-        **table.given("description", "system_prompt", "tools", "agents", "max_turns"),
+        **table.given("description", "system_prompt", "tools", "agents", "max_turns", "output_type"),
     }
     if isinstance(table.tools, shape.Tools):
         options["tools"] = table.tools.given()

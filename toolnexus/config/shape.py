@@ -59,6 +59,9 @@ class Model(Table):
     wire: Literal["sdk"] | None = Field(
         None, description="'sdk': requests go through the vendor's own client library."
     )
+    structured: Literal["native", "tool", "prompt"] | None = Field(
+        None, description="How typed answers are asked for. Without: in the best way that works."
+    )
     hints: ClassVar[Mapping[str, str]] = {
         "body_transform": "it is code: pass a model object, load(…, model=OpenAIModel(…))"
     }
@@ -163,11 +166,13 @@ class Agent(Table):
         None, description="Ceilings for each of its runs and everything below it."
     )
     workdir: Text | None = Field(None, description="The folder of its file tools. Without: its caller's.")
+    output_type: dict[str, Any] | None = Field(
+        None, description="A JSON Schema: what it answers with. Without: any text."
+    )
     hints: ClassVar[Mapping[str, str]] = {
         "card": "remote agents are not supported by this version",
         "url": "remote agents are not supported by this version",
         "permissions": "rules of permission are not supported by this version",
-        "output_type": "it is code: make the Agent in Python",
         "hooks": "it is code: make the Agent in Python",
         "name": "the name of an agent is the key of its table",
         "prompt": "the instructions go into 'system_prompt'",

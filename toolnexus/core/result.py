@@ -44,7 +44,8 @@ class RunResult:
     text: str
     """The last non-empty text of the model, or a sentence that says there was none."""
     output: Any = None
-    """The value of the run: its text, or what a Runnable of its own kind returned."""
+    """The value of the run: its text, a value of its `output_type` (None when it gave none that fits),
+    or what a Runnable of its own kind returned."""
     limit: str | None = None
     """The name of the first limit that this run itself met."""
     limits_hit: tuple[Limit, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from toolnexus.core.messages import Message, Prompt, ToolResultPart, close_transcript
+from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.wire import message_from_json
@@ -289,3 +290,9 @@ class Conversation:
     async def delete(self) -> None:
         """Remove the conversation from the store."""
         await self._conversations.delete(self.id)
+
+
+def check_id(conversation: object) -> None:
+    """Raises `ConfigError` for what is no id; None is none."""
+    if conversation is not None:
+        expect("conversation", conversation, str, "give its id as text, such as str(user_id)")

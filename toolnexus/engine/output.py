@@ -157,6 +157,8 @@ def read(kind: OutputType, text: str) -> Any:
             return kind.value(data)
         except Misfit as misfit:
             first = first or misfit
+        except RecursionError:
+            first = first or Misfit(["the answer is nested too deeply"])
     if first is not None:
         raise first
     if not text.strip():

@@ -15,6 +15,9 @@ class _Absent:
 
 ABSENT = _Absent()
 
+MOST = 20
+"""How many values of one text are looked at."""
+
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
 _OPENS = re.compile(r'\{\s*["}]|\[\s*(?:[\[{"\]\d-]|true|false|null)')
 _decoder = json.JSONDecoder()
@@ -37,21 +40,21 @@ def json_values(text: str) -> list[Any]:
     value = whole(text)
     if value is not ABSENT:
         return [value]
-    fenced = [whole(block) for block in _FENCED.findall(text)]
-    found = [value for value in fenced if value is not ABSENT] or _scattered(text)
-    return found[::-1]
+    for texts in (_FENCED.findall(text), _scattered(text)):
+        found = [value for value in map(whole, texts[-MOST:]) if value is not ABSENT]
+        if found:
+            return found[::-1]
+    return []
 
 
-def _scattered(text: str) -> list[Any]:
+def _scattered(text: str) -> list[str]:
     """Objects and lists between other text."""
-    found: list[Any] = []
-    start = 0
-    while (match := _OPENS.search(text, start)) is not None:
+    found: list[str] = []
+    end = 0
+    while (match := _OPENS.search(text, end)) is not None:
         try:
-            _, start = _decoder.raw_decode(text, match.start())
+            _, end = _decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            return found
-        value = whole(text[match.start() : start])
-        if value is not ABSENT:
-            found.append(value)
+            break
+        found.append(text[match.start() : end])
     return found
