@@ -9,6 +9,7 @@ from typing import Any
 from toolnexus.core.events import Event
 from toolnexus.core.result import RunResult
 from toolnexus.errors import RunError
+from toolnexus.runtime.concurrency import stop
 from toolnexus.runtime.outbox import Outbox
 
 
@@ -42,12 +43,12 @@ class Stream:
         raise RunError("the run has no result: its stream was left before it began")
 
     async def leave(self) -> None:
-        """Stop the run if it is still under way, and wait for its end."""
-        if not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        self._work.close()  # a task that is cancelled before its first step never awaits it
-        self._outbox.close()
+        """Stop the run if it is still under way, and wait for its end, through any number of cancels."""
+        try:
+            await stop([self._task])
+        finally:
+            self._work.close()  # a task that is cancelled before its first step never awaits it
+            self._outbox.close()
 
     def raise_failure(self) -> None:
         """Raise what the run raised, if it failed by itself."""

@@ -36,10 +36,10 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
             raise
         raise RuntimeError("a job was cancelled from inside") from stray
     finally:
-        await _stop(tasks)
+        await stop(tasks)
 
 
-async def _stop(tasks: Sequence[asyncio.Task[T]]) -> None:
+async def stop(tasks: Sequence[asyncio.Task[T]]) -> None:
     """Cancel what still runs and wait for it, through any number of further cancels."""
     left = [t for t in tasks if not t.done()]
     cancelled: asyncio.CancelledError | None = None
