@@ -42,7 +42,7 @@ from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
 from toolnexus.tools.builtin.environment import SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
@@ -237,6 +237,11 @@ class Client:
 
     # ---- conversations
 
+    @property
+    def store(self) -> Store:
+        """Where conversations are kept."""
+        return self._store
+
     def conversation(self, id: str) -> Conversation:
         """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
         _check_id(id)
@@ -266,6 +271,11 @@ class Client:
     def tools_of(self, agent: Agent) -> Toolkit:
         """What `agent` is offered when the client's own run delegates to it."""
         return Toolkit(self._environment.offer(agent, (), deepest=self._max_depth <= 1).tools)
+
+    def agents_of(self, agent: Agent) -> tuple[Runnable, ...]:
+        """Whom `agent` may delegate to when the client's own run delegates to it, sorted by name."""
+        may = "task" in self.tools_of(agent).names()
+        return tuple(self._environment.targets(agent).values()) if may else ()
 
     @property
     def skills(self) -> list[SkillDef]:
@@ -379,6 +389,7 @@ class Client:
             ENVIRONMENT: self._environment,
             DEPS: deps,
             READ_ROOTS: skills.roots if skills is not None else (),
+            CLOSED_ROOTS: skills.closed if skills is not None else (),
             PROCESSES: self._processes,
             SECRET_ENV: lambda: self._sources.secret_names,
             OPTIONS: self._builtins,

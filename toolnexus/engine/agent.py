@@ -23,7 +23,7 @@ from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
-from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
 
@@ -64,6 +64,8 @@ class Agent:
     """Asked at a natural stop; true sends a nudge and goes on, within `max_turns`."""
     workdir: str | Path | None = None
     """The root of its file tools. None: the caller's."""
+    origin: str | None = field(default=None, repr=False, compare=False)
+    """Where it was written down, such as a file: errors name it."""
     scope: Scope = field(init=False, repr=False, compare=False)
     """The parsed `tools` and `agents`."""
     settings: RunSettings = field(init=False, repr=False, compare=False)
@@ -107,8 +109,9 @@ class Agent:
         model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
         if self.scope.denies_anything:
             frame.denied = (*frame.denied, self.scope)
-        roots = environment.view(self, ctx).roots
-        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None, READ_ROOTS: roots})
+        view = environment.view(self, ctx)
+        reach = {READ_ROOTS: view.roots, CLOSED_ROOTS: view.closed}
+        ctx = ctx.having({MODEL: model, MODEL_OVERRIDE: None, **reach})
         frame.transcript += as_messages(input)
         while True:
             frame.check_cancelled()
