@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from toolnexus.core.events import Event
 from toolnexus.core.messages import Message, Prompt
@@ -23,6 +23,7 @@ from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
+from toolnexus.engine.overview import Overview
 from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.scope import ToolSpec, as_tool
@@ -48,20 +49,16 @@ from toolnexus.stores.memory import MemoryStore
 from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.environment import SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
-from toolnexus.tools.mcp_config import mcp_report
 from toolnexus.tools.toolkit import Toolkit
-
-if TYPE_CHECKING:
-    from toolnexus.tools.skills import SkillDef, SkillIssue
 
 MAIN = "main"
 
 
-class Client(Openable):
+class Client(Openable, Overview):
     """Gathers tools from everywhere, talks to a model, and lets it delegate.
 
     All options are keyword-only. `async with Client(…) as client:` opens every source now and
@@ -148,7 +145,7 @@ class Client(Openable):
         agents = items("agents", agents, "give a list, such as agents=[agent]")
         if allowed_models is not None:
             allowed_models = items("allowed_models", allowed_models, "give a list of models")
-        self._max_depth = max_sub_agent_depth
+        self._may_nest = max_sub_agent_depth > 1
         self._on_request = on_request
 
         spec = model if model is not None else os.environ.get("TOOLNEXUS_MODEL") or None
@@ -332,6 +329,11 @@ class Client(Openable):
             "client.ask(…)",
         )
 
+    @property
+    def store(self) -> Store:
+        """Where conversations are kept."""
+        return self._store
+
     def conversation(self, id: str) -> Conversation:
         """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
         check_id(id)
@@ -350,34 +352,6 @@ class Client(Openable):
         task = self._environment.task(self._main)
         tools = [*self._environment.toolkit, *([task] if task is not None else [])]
         return Toolkit(tools, context=self._context)
-
-    @property
-    def agents(self) -> tuple[Runnable, ...]:
-        """Whom `task` may delegate to, sorted by name."""
-        return tuple(self._environment.targets(self._main).values())
-
-    def tools_of(self, agent: Agent) -> Toolkit:
-        """What `agent` is offered when the client's own run delegates to it."""
-        return Toolkit(self._environment.offer(agent, (), deepest=self._max_depth <= 1).tools)
-
-    @property
-    def skills(self) -> list[SkillDef]:
-        """The skills that are loaded, sorted by name."""
-        return list(self._sources.skills.skill_set.skills) if self._sources.skills is not None else []
-
-    def mcp_status(self) -> dict[str, dict[str, Any]]:
-        """`{server: {"status", "reason"}}`: `connected`, `failed`, `disabled` or `needs_auth`."""
-        return {s.name: dict(s.status) for s in self._sources.servers}
-
-    @property
-    def mcp_report(self) -> tuple[str, ...]:
-        """What MCP files say that changes nothing here, a line each: keys of other hosts, mostly."""
-        return mcp_report(s.config for s in self._sources.servers)
-
-    @property
-    def skill_report(self) -> list[SkillIssue]:
-        """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
-        return self._sources.skills.report if self._sources.skills is not None else []
 
     def metrics(self) -> str:
         """What the client did so far, as Prometheus text for a `/metrics` page. From any thread.
@@ -465,6 +439,7 @@ class Client(Openable):
             ENVIRONMENT: self._environment,
             DEPS: deps,
             READ_ROOTS: skills.roots if skills is not None else (),
+            CLOSED_ROOTS: skills.closed if skills is not None else (),
             PROCESSES: self._processes,
             SECRET_ENV: lambda: self._sources.secret_names,
             OPTIONS: self._builtins,

@@ -2,7 +2,10 @@
 
 ToolnexusError                 .result: what the run achieved before it failed, or None
 ├── ConfigError(ValueError)      a definition is wrong: raised while building
-│   └── NameConflict               two agents, or two tools given by hand, with one name
+│   ├── NameConflict               two agents, or two tools given by hand, with one name
+│   ├── UnknownNames               .names: tools, skills or agents that do not exist
+│   └── VariableError              .place, .key, .why: a value with a variable that cannot be filled in
+│       └── UnsetVariable            the environment has no such variable
 ├── ToolError                    raise it in a tool: the model sees a failed result
 ├── ModelError                   .retryable
 │   ├── ModelHTTPError             .status, .retry_after
@@ -36,6 +39,31 @@ class ConfigError(ToolnexusError, ValueError):
 
 class NameConflict(ConfigError):
     """Two things that must have different names have the same one."""
+
+
+class UnknownNames(ConfigError):
+    """A filter or a list names what does not exist. `names` are all such names."""
+
+    def __init__(self, message: str, names: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
+class VariableError(ConfigError):
+    """A value holds a variable that cannot be filled in.
+
+    `place` is what the value belongs to, `key` where it stands there, `why` the rest of the sentence.
+    """
+
+    def __init__(self, place: str, key: str, why: str) -> None:
+        super().__init__(f"{place}: {key!r} {why}")
+        self.place = place
+        self.key = key
+        self.why = why
+
+
+class UnsetVariable(VariableError):
+    """The environment lacks a variable: no mistake of whoever wrote the value."""
 
 
 class ToolError(ToolnexusError):

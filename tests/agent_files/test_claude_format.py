@@ -92,10 +92,10 @@ def test_what_has_no_meaning_here_is_told_by_its_key(tmp_path: Path) -> None:
 
 def test_an_unknown_key_is_told_with_the_nearest(tmp_path: Path) -> None:
     """[AF-11] It changes nothing."""
-    agent, said = read(tmp_path, header("maxTurn: 3", "version: 2", "'odd\\nkey': 1"))
-    assert agent.max_turns is None
+    agent, said = read(tmp_path, header("mode: inherit", "version: 2", "'odd\\nkey': 1"))
+    assert agent.model is None
     assert said == [
-        "'maxTurn': unknown key; did you mean 'maxTurns' or 'max_turns'?",
+        "'mode': unknown key; did you mean 'model'?",
         "'version': unknown key",
         "'odd\\\\nkey': unknown key",
     ]
@@ -105,8 +105,26 @@ def test_an_unknown_key_is_told_with_the_nearest(tmp_path: Path) -> None:
     "line",
     [
         "tool: Read",
-        "Tools: Read",
         "tols: Read",
+        "tooks: Read",
+        "tolos: Read",
+        "toolss: Read",
+        "toolset: Read",
+        "excludeTools: Bash",
+        "blocked-tools: Bash",
+        "forbiddenTools: [Bash]",
+        "deniedTools: Bash",
+        "denyTools: Bash",
+        "disallowed: Bash",
+        "deny: Bash",
+        "Denied: [Bash]",
+        "allow: Read",
+        "agent: helper",
+        "agnets: helper",
+        "subagents: []",
+        "maxturn: 3",
+        "max_trns: 3",
+        "<<: {tools: Read}",
         "allowed-tools: Read",
         "allowedTools: [Read]",
         "disallowed_tool: Bash",
@@ -120,18 +138,34 @@ def test_a_key_that_would_limit_the_agent_is_never_passed_over(tmp_path: Path, l
     """[AF-12] Misspelt, or of another format: an error, for without it the agent could do more."""
     key = line.partition(":")[0]
     assert wrong(tmp_path, header(line)) == [
-        f"{key!r}: this key does not limit an agent; write 'tools' or 'disallowedTools'"
+        f"{key!r}: this key does not limit an agent; write 'tools', 'disallowedTools', 'agents' or 'maxTurns'"
     ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["tools: Read, Bash", "disallowedTools: Bash", "agents: [helper]", "maxTurns: 7"],
+        ["Tools: Read, Bash", "disallowed-tools: Bash", "Agents: helper", "max-turns: 7"],
+        ["TOOLS: Read, Bash", "disallowed_tools: Bash", "agents: helper", "max_turns: 7"],
+        ["tools: Read, Bash", "DisallowedTools: Bash", "agents: helper", "MaxTurns: 7", "Color: red"],
+    ],
+)
+def test_every_plain_spelling_of_a_key_is_that_key(tmp_path: Path, lines: list[str]) -> None:
+    """[AF-15] Whatever its case, with hyphens or underscores."""
+    agent, said = read(tmp_path, header(*lines))
+    assert (agent.tools, agent.agents, agent.max_turns) == (["read"], ("helper",), 7)
+    assert not any("unknown" in line for line in said)
 
 
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
         (["tools: Read", "tools: Bash"], "'tools': it is given twice; keep one"),
-        (["max_turns: 3", "maxTurns: 4"], "maxTurns: it is given twice, under two names; keep one"),
+        (["max_turns: 3", "maxTurns: 4"], "maxTurns: it is given twice, in two spellings; keep one"),
         (
             ["disallowedTools: Bash", "disallowed-tools: Write"],
-            "disallowed-tools: it is given twice, under two names; keep one",
+            "disallowed-tools: it is given twice, in two spellings; keep one",
         ),
         (["maxTurns: 0"], "maxTurns: give a whole number of 1 or more"),
         (["maxTurns: 3.5"], "maxTurns: give a whole number of 1 or more"),

@@ -129,7 +129,7 @@ def test_markdown_without_a_header_is_no_agent(tmp_path: Path) -> None:
 def test_a_folder_without_markdown_is_told(tmp_path: Path) -> None:
     """[AF-03] A wrong folder does not look like one without agents."""
     files = read_agents([tmp_path])
-    assert (files.agents, files.report) == ((), (f"{tmp_path}: it holds no Markdown file",))
+    assert (files.agents, files.report) == ((), (f"{tmp_path}: it holds no file that ends in .md",))
 
 
 def test_everything_that_is_wrong_is_one_error(tmp_path: Path) -> None:
@@ -161,12 +161,12 @@ def test_everything_that_is_wrong_is_one_error(tmp_path: Path) -> None:
         "d.md: agents: give names of agents: a list, or a text with commas",
         "d.md: tools: give names of tools: a list, or a text with commas",
         "d.md: disallowedTools: give names of tools: a list, or a text with commas",
-        "e.md: it is not UTF-8 at byte 10",
+        "e.md: it cannot be read: it is not UTF-8 at byte 10",
         "f.md: name: a name is one line of 1 to 64 characters",
         "g.md: name: a name is one line of 1 to 64 characters",
         "nowhere: it does not exist, or may not be looked at",
         "'': it does not exist, or may not be looked at",
-        "notes.txt: agents are Markdown files; its name does not end in .md",
+        "notes.txt: its name does not end in .md, as those of agents do",
     ]
 
 
@@ -212,9 +212,9 @@ def test_files_of_every_editor_read_the_same(tmp_path: Path, content: str) -> No
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"---\nname: a\ndescription: caf\xe9\n---\n", "it is not UTF-8 at byte 28"),
-        (REVIEWER.encode("utf-16"), "it is not UTF-8 at byte 0"),
-        (REVIEWER.encode() + b"x" * MOST_BYTES, "it is larger than 1 MiB"),
+        (b"---\nname: a\ndescription: caf\xe9\n---\n", "it cannot be read: it is not UTF-8 at byte 28"),
+        (REVIEWER.encode("utf-16"), "it cannot be read: it is not UTF-8 at byte 0"),
+        (REVIEWER.encode() + b"x" * MOST_BYTES, "it cannot be read: it is larger than 1,048,576 bytes"),
     ],
 )
 def test_a_file_that_is_no_text_or_huge_is_an_error(tmp_path: Path, content: bytes, says: str) -> None:

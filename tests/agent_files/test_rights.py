@@ -58,9 +58,7 @@ def test_the_page_has_every_name_and_key() -> None:
     rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
     told = {name: right.strip() for left, right in rows for name in re.findall(r"`([^`]+)`", left)}
     assert {name: told.get(name) for name in OURS} == {name: f"`{ours}`" for name, ours in OURS.items()}
-    assert all(
-        f"`{key}`" in page for key in (*_KEYS, *_NOT_CARRIED, *_LOOKS_ONLY) if key != "disallowed_tools"
-    )
+    assert all(f"`{key}`" in page for key in (*_KEYS, *_NOT_CARRIED, *_LOOKS_ONLY))
 
 
 @pytest.mark.parametrize("name", ["ls", "agent", "multiedit", "monitor", "lookup", "Lookup", "github_search"])
@@ -132,9 +130,18 @@ def test_an_empty_key_is_told(tmp_path: Path) -> None:
     assert read(tmp_path, header("tools: []"))[1] == []
 
 
-@pytest.mark.parametrize("lines", [[], ["tools: '*'"], ["tools: *"], ["tools: [Read, '*']"]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["tools: '*'"],
+        ["tools: *"],
+        ["tools: [Read, '*']"],
+        ["tools: null", "disallowedTools: ~", "agents: null"],
+    ],
+)
 def test_without_the_key_or_with_a_star_it_is_all(tmp_path: Path, lines: list[str]) -> None:
-    """[AF-22] Only these two say so."""
+    """[AF-22] Only these two say so; null is a key that is not given."""
     assert rights(tmp_path, *lines) == (None, None)
 
 
@@ -186,10 +193,19 @@ def test_agents_in_brackets_are_those_that_it_may_delegate_to(tmp_path: Path, va
 
 @pytest.mark.parametrize(
     ("value", "meant"),
-    [("a, b", ("a", "b")), ("[a, 'b c']", ("a", "b c")), ("[]", ()), ("''", ()), ("'*'", None)],
+    [
+        ("a, b", ("a", "b")),
+        ("a b", ("a", "b")),
+        ("[a, 'b c']", ("a", "b c")),
+        ("[]", ()),
+        ("''", ()),
+        ("'*'", None),
+        ("null", None),
+        ("~", None),
+    ],
 )
 def test_the_key_agents_says_whom_as_well(tmp_path: Path, value: str, meant: Any) -> None:
-    """[AF-25] A text with commas or a list; `*` is everybody."""
+    """[AF-25] A text with commas or blanks, or a list; `*` and null are everybody."""
     assert rights(tmp_path, f"agents: {value}") == (None, meant)
 
 
@@ -222,26 +238,31 @@ def test_what_is_no_name_of_a_tool_is_an_error(tmp_path: Path, key: str, value: 
     assert wrong(tmp_path, header(f"{key}: {value}")) == [f"{key}: {says}"]
 
 
+def everywhere(*names: str) -> dict[str, dict[str, bool]]:
+    """The denial of final names of tools that are no builtins."""
+    return {kind: dict.fromkeys(names, False) for kind in ("mcp", "native")}
+
+
 @pytest.mark.parametrize(
     ("value", "filters"),
     [
-        ("Bash", {"builtins": {"bash": False}}),
-        ("[bash, Read]", {"builtins": {"bash": False, "read": False}}),
-        ("Agent", {"builtins": {"task": False}}),
-        ("Skill", {"skills": {"*": False}}),
+        ("Bash", {"builtins": {"bash": False}, **everywhere("Bash", "bash")}),
+        ("[bash, Read]", {"builtins": {"bash": False, "read": False}, **everywhere("bash", "Read", "read")}),
+        ("Agent", {"builtins": {"task": False}, **everywhere("Agent", "task")}),
+        ("Skill", {"skills": {"*": False}, **everywhere("Skill", "skill")}),
         ("mcp__github__drop", {"mcp": {"github_drop": False}}),
         ("mcp__github", {"mcp": {"github_*": False}}),
         ("mcp__*", {"mcp": {"*_*": False}}),
-        ("publish", {"native": {"publish": False}}),
+        ("publish", everywhere("publish")),
+        ("WebSearch", everywhere("WebSearch")),
         ("pub*", {"mcp": {"pub*": False}, "native": {"pub*": False}}),
         ("ba*", {"builtins": {"ba*": False}, "mcp": {"ba*": False}, "native": {"ba*": False}}),
-        ("WebSearch", None),
         ("[]", None),
         ("", None),
     ],
 )
 def test_denied_tools_are_a_drop_list(tmp_path: Path, value: str, filters: Any) -> None:
-    """[AF-26] All others stay; what does not exist here needs no denial."""
+    """[AF-26] All others stay. What is denied by name is denied whatever kind of tool is called so."""
     agent, said = read(tmp_path, header(f"disallowedTools: {value}"))
     assert (agent.tools, said) == (filters, [])
 
@@ -255,7 +276,10 @@ def test_all_tools_may_be_denied(tmp_path: Path) -> None:
 def test_a_denied_part_is_the_whole_tool(tmp_path: Path) -> None:
     """[AF-27] Fewer rights, and told; so is a denied agent when it is not known who there is."""
     agent, said = read(tmp_path, header("disallowedTools: Bash(rm:*), Agent(a)"))
-    assert agent.tools == {"builtins": {"bash": False, "task": False}}
+    assert agent.tools == {
+        "builtins": {"bash": False, "task": False},
+        **everywhere("Bash", "bash", "Agent", "task"),
+    }
     assert said == [
         "disallowedTools: Bash(…): all of bash is denied, not a part",
         "disallowedTools: Agent(…): all of task is denied, not a part",

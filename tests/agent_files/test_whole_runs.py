@@ -13,6 +13,7 @@ from tests.agent_files.helpers import header, write
 from tests.whole.support import stdio
 from toolnexus import Client, ConfigError, ModelRequest, RunResult, SkillDef, tool
 from toolnexus.agents.files import load_agents
+from toolnexus.errors import UnknownNames
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -216,13 +217,79 @@ async def test_tools_of_a_server_are_those_that_it_has_here(tmp_path: Path) -> N
     assert seen["but"] == mine - {"my_shop_echo"}
 
 
+async def test_a_denied_name_is_denied_whatever_tool_has_it(tmp_path: Path) -> None:
+    """[AF-33] A function and a tool of a server that are called `bash`, here and below; one that is called as
+    it is written; and none of it says a word when there is no such tool."""
+    write(
+        tmp_path,
+        {
+            "one.md": header("disallowedTools: Bash, WebSearch, srv_echo", name="one"),
+            "two.md": header(name="two"),
+        },
+    )
+
+    @tool
+    def bash() -> str:
+        """Run."""
+        raise AssertionError("it ran")
+
+    @tool(name="WebSearch")
+    def search() -> str:
+        """Search."""
+        raise AssertionError("it ran")
+
+    @tool
+    def other() -> str:
+        """Do something else."""
+        return "fine"
+
+    tries = [call("bash", command="x"), call("WebSearch"), call("srv_echo", text="x"), call("other")]
+    model = ScriptedModel(
+        by_path={
+            "main": [reply(call("task", id="o", agent="one", prompt="p")), "done"],
+            "main/one.o": [reply(*tries), reply(call("task", id="t", agent="two", prompt="p")), "no"],
+            "main/one.o/two.t": [reply(*tries), "no"],
+        }
+    )
+    client = Client(
+        model=model,
+        tools=[bash, search, other],
+        mcp={"mcpServers": {"srv": stdio()}},
+        builtins=False,
+        agents=load_agents(tmp_path),
+    )
+    async with asyncio.timeout(20), client:
+        assert {"bash", "WebSearch", "srv_echo", "other"} <= set(client.toolkit.names())
+        result = await client.ask("go")
+    (one,) = result.sub_agents
+    (two,) = one.sub_agents
+    assert [error for error, _ in outputs(one)[:4]] == [True, True, True, False]
+    assert [error for error, _ in outputs(two)[:4]] == [True, True, True, False]
+
+
+def test_a_denied_name_that_is_nowhere_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """[AF-34] Once, with the nearest; names of builtins and of Claude Code may always be denied."""
+    write(tmp_path, {"x.md": header("disallowedTools: pubish, Bash, WebSearch, mcp__srv__drop")})
+
+    @tool
+    def publish() -> str:
+        """Publish."""
+        return "done"
+
+    Client(model=ScriptedModel([]), tools=[publish], builtins=["read"], agents=load_agents(tmp_path)).close()
+    where = f"agent 'x' ({tmp_path}/x.md): tools: "
+    assert [r.getMessage() for r in caplog.records if r.name == "toolnexus.tools"] == [
+        f"{where}there is no 'pubish' to deny; did you mean 'publish' or 'bash'?",
+        f"{where}there is no 'srv_drop' to deny",
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("tools: Raed", "agent 'x': tools: there is no 'Raed'"),
-        ("tools: Read, Bash", "agent 'x': tools: there is no 'bash'"),
-        ("disallowedTools: pubish", "agent 'x': tools: native: there is no 'pubish'"),
-        ("agents: helpr", "'helpr'"),
+        ("tools: Raed", "tools: there is no 'Raed'"),
+        ("tools: Read, Bash", "tools: there is no 'bash'"),
+        ("agents: helpr", "agents: there is no 'helpr'"),
     ],
 )
 async def test_a_name_that_the_client_does_not_have_is_its_error(
@@ -232,4 +299,31 @@ async def test_a_name_that_the_client_does_not_have_is_its_error(
     agents = load_agents(write(tmp_path, {"x.md": header(line)}))
     with pytest.raises(ConfigError) as caught:
         Client(model=ScriptedModel([]), builtins=["read"], agents=agents)
-    assert says in str(caught.value)
+    assert f"agent 'x' ({tmp_path}/x.md): {says}" in str(caught.value)
+
+
+def test_all_names_that_are_missing_are_told_at_once(tmp_path: Path) -> None:
+    """[AF-35] Of every agent, with the file, and which of them are builtins that could be turned on."""
+    write(
+        tmp_path,
+        {
+            "x.md": header("tools: Read, Bash, Edit, lokup", name="x"),
+            "y.md": header("tools: Write", name="y"),
+        },
+    )
+
+    @tool
+    def lookup() -> str:
+        """Look."""
+        return ""
+
+    with pytest.raises(UnknownNames) as caught:
+        Client(model=ScriptedModel([]), builtins=["read"], tools=[lookup], agents=load_agents(tmp_path))
+    there = "available: ['lookup', 'read', 'skill', 'task']"
+    assert str(caught.value).splitlines() == [
+        f"agent 'x' ({tmp_path}/x.md): tools: there is no 'bash', 'edit', 'lokup'; {there}; "
+        "'lokup': did you mean 'lookup'?",
+        f"agent 'y' ({tmp_path}/y.md): tools: there is no 'write'; {there}",
+        "add to builtins what agents need of them: 'bash', 'edit', 'write'",
+    ]
+    assert caught.value.names == ("bash", "edit", "lokup", "write")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
+from typing import Any
 
 import pytest
 from yarl import URL
@@ -200,3 +201,20 @@ async def test_a_host_that_is_not_found_is_an_error_with_the_reason() -> None:
     assert threads != [threading.get_ident()]
     with pytest.raises(ToolError, match=r"the host 'x\.invalid' has no address"):
         await addresses_for(URL("http://x.invalid/"), [], lambda _: [])
+
+
+ODD: list[Callable[[str], Any]] = [
+    lambda _: ["no address"],
+    lambda _: [7],
+    lambda _: "10.0.0.1",
+    lambda _: None,
+    lambda _: ["93.184.216.34", None],
+    lambda _: 1 // 0,
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_look_up_that_answers_nonsense_is_an_error(odd: Any) -> None:
+    """[BT-167] One that the program brings itself may fail in any way: the error names the host."""
+    with pytest.raises(ToolError, match=r"'x\.example'"):
+        await addresses_for(URL("http://x.example/"), [], odd)

@@ -19,6 +19,7 @@ from toolnexus.errors import ToolError
 from toolnexus.testing import ScriptedModel, reply
 from toolnexus.testing import call as use
 from toolnexus.tools.builtin import edit, turns
+from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.changes import Change
 from toolnexus.tools.builtin.loader import definition
 
@@ -100,7 +101,7 @@ async def test_a_text_that_is_not_there_gets_the_nearest_place(
     """[BT-102] Other white space, a common beginning, a similar line; nothing is changed."""
     error = await refused(tmp_path, before, old)
     assert hint in error
-    assert "not found in 'a.txt'" in error or not old
+    assert ("not found in 'a.txt'" in error) is bool(old)
 
 
 async def test_an_edit_must_change_something(tmp_path: Path) -> None:
@@ -361,10 +362,10 @@ async def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(
     tree(tmp_path, {"a.txt": "old"})
     commit = edit.commit
 
-    def later(changes: list[Change], check: object) -> None:
+    def later(changes: list[Change], clock: Clock) -> None:
         time.sleep(0.01)
         (tmp_path / "a.txt").write_text("theirs")
-        commit(changes, lambda: None)
+        commit(changes, clock)
 
     monkeypatch.setattr(edit, "commit", later)
     with pytest.raises(ToolError, match=r"'a.txt' was left as it was: somebody else has changed it"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.builtins.helpers import call, git, output, tree
 from toolnexus.errors import ToolError
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.globs import Glob
+from toolnexus.tools.builtin.places import Folder
 from toolnexus.tools.builtin.walk import Skipped, walk
 
 anyio = pytest.mark.anyio
@@ -172,10 +174,15 @@ async def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 
 @anyio
 async def test_a_name_that_is_no_utf8_can_be_shown(tmp_path: Path) -> None:
-    """[BT-46] Every answer can be sent as text."""
+    """[BT-46] Every answer can be sent as text, and does nothing to a terminal; escapes are explained."""
     (tmp_path / os.fsdecode(b"gr\xfcn.txt")).write_text("x\n")
-    assert await output("glob", tmp_path, pattern="*") == "gr\ufffdn.txt"
-    assert await output("grep", tmp_path, pattern="x") == "gr\ufffdn.txt:1:x"
+    (tmp_path / "a\x1b[31m\u202eb \u202fc").write_text("x\n")
+    *shown, note = (await output("glob", tmp_path, pattern="*")).split("\n")
+    assert shown == ["a\\x1b[31m\\u202eb \u202fc", "gr\\xfcn.txt"]
+    assert note.startswith("[an escape such as \\x1b stands for") and "rename the file" in note
+    *shown, note = (await output("grep", tmp_path, pattern="x")).split("\n")
+    assert shown == ["a\\x1b[31m\\u202eb \u202fc:1:x", "gr\\xfcn.txt:1:x"]
+    assert note.startswith("[an escape such as")
 
 
 FILES = [
@@ -264,14 +271,14 @@ def test_rules_of_the_folders_above_hold_up_to_the_repository(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """[BT-46] A folder below that cannot be read is left out and said."""
     tree(tmp_path, {"a": "", "closed/b": ""})
-    real = os.scandir
+    entries = Folder.entries
 
-    def scandir(path: str) -> object:  # the superuser may list everything
-        if path.rstrip("/").endswith("closed"):
+    def closed(self: Folder) -> Generator[os.DirEntry[str]]:  # the superuser may list everything
+        if self.path.name == "closed":
             raise PermissionError(13, "Permission denied")
-        return real(path)
+        return entries(self)
 
-    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(Folder, "entries", closed)
     skipped = Skipped()
     assert list(walk(tmp_path, tmp_path, Glob("**"), skipped, Clock(10, ""))) == ["a"]
     assert skipped.note() == "[1 unreadable directory skipped (closed/)]"

@@ -183,6 +183,6 @@ async def test_a_link_in_a_circle_is_an_error(root: Path) -> None:
 async def test_the_topmost_folder_is_a_folder_like_others(root: Path) -> None:
     """[BT-10] It has no name to look up above it."""
     for tool in ("read", "write", "edit"):
-        with pytest.raises(ToolError, match="'/' is a directory"):
+        with pytest.raises(ToolError, match=r"'/' (is|names) a directory"):
             await call(tool, Path("/"), path="/", **ARGUMENTS[tool])
     assert await output("read", Path("/"), path=str(root / "in" / "a.txt")) == "inside\n"

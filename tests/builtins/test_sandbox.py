@@ -309,7 +309,13 @@ async def test_input_is_empty_and_output_is_bounded(
         result = await run(tmp_path, "(setsid yes &); yes", spill=spill)
     *_, kept, why, code = result.output.split("\n")
     assert (why, code) == ("[more than 1000000 bytes of output: the command was killed]", "[exit code 137]")
-    assert Path(kept.removeprefix("[the output is in ").removesuffix("]")).stat().st_size == 1_000_000
+    file = Path(kept.removeprefix("[the output is in ").removesuffix("]"))
+    assert file.stat().st_size == 1_000_000
+    # [BT-201] where the model is told to look, its next command can look, and change nothing
+    assert (await run(tmp_path, f"wc -c <{file}", spill=spill)).output.strip() == "1000000"
+    refused = await run(tmp_path, f"{INSIDE}; echo no >{file}", spill=spill)
+    assert refused.is_error and "Read-only file system" in refused.output
+    assert file.stat().st_size == 1_000_000
 
 
 @boxed

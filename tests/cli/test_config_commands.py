@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
-from tests.cli.helpers import Terminal, cli
+from tests.cli.helpers import CLI, Terminal, cli, environment
 from tests.cli.test_chat import chat
+from tests.cli.test_detect import listing, models
+from toolnexus.cli.build import make_client
+from toolnexus.cli.exits import UsageError
+from toolnexus.cli.parser import make_parser
 from toolnexus.testing import ScriptedEndpoint, Turn
 
 PNG = base64.b64decode(
@@ -38,6 +46,24 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert not started.exists()
 
 
+def test_what_the_surroundings_lack_is_a_note(tmp_path: Path) -> None:
+    """[CLI-92] Variables and folders; what is wrong besides is still a finding."""
+    (tmp_path / "c.toml").write_text(
+        'model = "openai:m"\nskills = ["none"]\n[mcpServers.a]\ncommand = "x"\n'
+        'env = { A = "${UNSET_VARIABLE}" }\n'
+    )
+    done = cli(tmp_path, "config", "check", "c.toml")
+    assert done.returncode == 0 and done.stderr == ""
+    *notes, ok = done.stdout.splitlines()
+    assert ok == "c.toml: ok" and all(line.startswith("note: c.toml: ") for line in notes)
+    assert "UNSET_VARIABLE" in notes[0] + notes[1] and "there is no folder" in notes[0] + notes[1]
+    (tmp_path / "d.toml").write_text('model = "openai:${UNSET_VARIABLE}"\n[agents.a]\ntools = ["raed"]\n')
+    wrong = cli(tmp_path, "config", "check", "--json", "d.toml")
+    verdict = json.loads(wrong.stdout)
+    assert wrong.returncode == 2 and not verdict["ok"]
+    assert "did you mean 'read'" in verdict["findings"][0] and "UNSET_VARIABLE" in verdict["missing"][0]
+
+
 def test_the_schema_is_printed(tmp_path: Path) -> None:
     """[CLI-83] As JSON that is itself a valid schema."""
     done = cli(tmp_path, "config", "schema")
@@ -47,13 +73,20 @@ def test_the_schema_is_printed(tmp_path: Path) -> None:
 
 
 def test_a_document_to_start_from_is_written_once(tmp_path: Path) -> None:
-    """[CLI-84] It passes the check where its model has a key, and a second time is refused."""
+    """[CLI-84] It passes the check also without a key, which is a note, and a second time is refused."""
     done = cli(tmp_path, "init")
     assert done.returncode == 0, done.stderr
     written = (tmp_path / "toolnexus.toml").read_text()
     assert "#" in written
     checked = cli(tmp_path, "config", "check", "toolnexus.toml", env={"OPENAI_API_KEY": "sk-0123456789"})
-    assert checked.returncode == 0, checked.stderr
+    assert (checked.returncode, checked.stdout) == (0, "toolnexus.toml: ok\n"), checked.stderr
+    keyless = cli(tmp_path, "config", "check", "toolnexus.toml")
+    assert keyless.returncode == 0, keyless.stderr
+    note, ok = keyless.stdout.splitlines()
+    assert note.startswith("note: toolnexus.toml: ") and "OPENAI_API_KEY" in note
+    assert ok == "toolnexus.toml: ok"
+    assert cli(tmp_path, "tools", "--config", "toolnexus.toml").returncode == 0
+    assert cli(tmp_path, "agents", "--config", "toolnexus.toml").returncode == 0
     (tmp_path / "toolnexus.toml").write_text("mine")
     again = cli(tmp_path, "init")
     assert again.returncode == 2 and "is there already" in again.stderr
@@ -95,6 +128,138 @@ def test_another_endpoint_takes_the_place_of_the_document_s(tmp_path: Path) -> N
     assert "sk-of-the-document" not in str(seen.headers)
 
 
+HELLO = ["run", "hi", "--config", "c.toml"]
+KEY_OF_DOCUMENT = "sk-of-the-document"
+
+
+def chosen(*options: str) -> tuple[str, str, tuple[str, ...], str]:
+    """Name, host and secrets of the model that `run` would ask, and what chat says of it."""
+    client, about = make_client(make_parser().parse_args(["run", "hi", *options]), None)
+    model: Any = client._models.default  # pyright: ignore[reportPrivateUsage]
+    client.close()
+    return model.name, model.host.partition(":")[0], model.secrets, about
+
+
+def test_the_address_of_a_document_is_where_the_prompt_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[CLI-93] Without a model in it: a name of `TOOLNEXUS_MODEL` or the first that is listed there, whatever
+    other keys and servers the surroundings have."""
+    monkeypatch.delenv("TOOLNEXUS_MODEL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-0123")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/v1")
+    file = tmp_path / "c.toml"
+    with listing(models("only")) as (port, keys):
+        file.write_text(f'base_url = "http://127.0.0.1:{port}/v1"\napi_key = "{KEY_OF_DOCUMENT}"\n')
+        found = chosen("--config", str(file))
+        monkeypatch.setenv("TOOLNEXUS_MODEL", "openai:named")
+        named = chosen("--config", str(file))
+        other = chosen("--config", str(file), "--base-url", "http://localhost:9/v1")
+    assert found == ("only", "127.0.0.1", (KEY_OF_DOCUMENT,), f"openai:only ({file})")
+    assert named == ("named", "127.0.0.1", (KEY_OF_DOCUMENT,), "openai:named (TOOLNEXUS_MODEL)")
+    assert other[:3] == ("named", "localhost", ())
+    assert keys == [f"Bearer {KEY_OF_DOCUMENT}"]
+
+
+def test_a_key_of_the_options_is_used_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CLI-94] With a document that names no model it goes with `TOOLNEXUS_MODEL`, or where `OPENAI_BASE_URL`
+    says; where nothing says whose key it is, nothing is asked."""
+    for name in ("TOOLNEXUS_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MY_KEY", "sk-of-mine-0123")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-another-0123")
+    file = tmp_path / "c.toml"
+    file.write_text("max_turns = 3\n")
+    for where in ((), ("--config", str(file))):
+        options = (*where, "--api-key-env", "MY_KEY")
+        with pytest.raises(UsageError, match="nothing says whose key it is"):
+            chosen(*options)
+        with listing(models("only")) as (port, keys), monkeypatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+            assert chosen(*options)[:3] == ("only", "127.0.0.1", ("sk-of-mine-0123",))
+            patch.setenv("TOOLNEXUS_MODEL", "openai:named")
+            assert chosen(*options)[:3] == ("named", "127.0.0.1", ("sk-of-mine-0123",))
+        assert keys == ["Bearer sk-of-mine-0123"]
+
+
+def test_an_address_alone_takes_the_first_listed_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[CLI-62] With a document, too; one that names a model keeps it, and its key goes nowhere else."""
+    monkeypatch.delenv("TOOLNEXUS_MODEL", raising=False)
+    file = tmp_path / "c.toml"
+    with listing(models("only")) as (port, keys):
+        options = ("--config", str(file), "--base-url", f"http://127.0.0.1:{port}/v1")
+        file.write_text("max_turns = 3\n")
+        assert chosen(*options) == ("only", "127.0.0.1", (), "openai:only (--base-url)")
+        file.write_text(
+            f'model = "openai:doc"\nbase_url = "http://elsewhere.invalid/v1"\napi_key = "{KEY_OF_DOCUMENT}"\n'
+        )
+        assert chosen(*options)[:3] == ("doc", "127.0.0.1", ())
+    assert keys == [None]
+    file.write_text('base_url = "http://127.0.0.1:9/v1"\n')
+    with pytest.raises(UsageError, match=r"c\.toml: 'http://127\.0\.0\.1:9/v1' lists no model"):
+        chosen("--config", str(file))
+
+
+def test_a_document_that_names_no_builtins_gives_the_safe_ones(tmp_path: Path) -> None:
+    """[CLI-95] Also a plain MCP file of another host; a document that names them is taken at its word."""
+    (tmp_path / "c.toml").write_text("max_turns = 3\n")
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "all.toml").write_text("builtins = true\n")
+
+    def builtins(document: str, *options: str) -> set[str]:
+        found = json.loads(cli(tmp_path, "tools", "--json", "--config", document, *options).stdout)
+        return {tool["name"] for tool in found["tools"]}
+
+    safe = {"read", "grep", "glob", "question"}
+    assert builtins("c.toml") == safe and builtins("mcp.json") == safe
+    assert {"bash", "write"} < builtins("all.toml")
+    assert builtins("c.toml", "--builtins", "bash") == {"bash"}
+    with ScriptedEndpoint([Turn(text="a")]) as endpoint:
+        done = cli(tmp_path, *HELLO, "--model", "openai:m", "--base-url", endpoint.url)
+        (seen,) = endpoint.requests
+    assert done.returncode == 0, done.stderr
+    assert {t["function"]["name"] for t in seen.body["tools"]} == safe
+
+
+def test_the_store_of_a_document_is_used(tmp_path: Path) -> None:
+    """[CLI-96] `--conversation` works with it, and chat says where it is kept."""
+    with ScriptedEndpoint([Turn(text="one"), Turn(text="two")]) as endpoint:
+        (tmp_path / "c.toml").write_text(
+            f'model = "openai:m"\nbase_url = "{endpoint.url}"\nstore = "talk.db"\n'
+        )
+        run = cli(tmp_path, *HELLO, "--conversation", "c1")
+        talk = cli(tmp_path, "chat", "--config", "c.toml", "--conversation", "c1", stdin="again\n")
+        said = [m["content"] for m in endpoint.requests[1].body["messages"] if m["role"] != "system"]
+    assert run.returncode == 0, run.stderr
+    assert "conversation 'c1' in" in talk.stderr and "talk.db" in talk.stderr
+    assert said == ["hi", "one", "again"]
+
+
+def test_a_wrong_option_says_what_is_wrong(tmp_path: Path) -> None:
+    """[CLI-04] In words for a person, also a prompt that is no text, and an empty path."""
+    (tmp_path / "c.toml").write_text("max_turns = 3\n")
+    for options, says in (
+        (("run", "x", "--max-turns", "ten"), "'ten' must be a whole number, 1 or more"),
+        (("demo", "--think", "long"), "'long' must be a number of seconds, 0 to 60"),
+        (("agents", "--agent-model", "haiku"), "'haiku' must look like haiku=openai:gpt-5-nano"),
+        (("agents", "--agent-model", "a=openai:x"), "--agent-model says what a model name in the files"),
+        (("run", "x", "--config", ""), "--config: give the path of a file"),
+    ):
+        done = cli(tmp_path, *options)
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+    raw = subprocess.run(
+        [*CLI, "run", "-"],
+        input=b"caf\xe9",
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        timeout=60,
+    )
+    assert raw.returncode == 2 and b"the prompt is no UTF-8 text" in raw.stderr
+
+
 def test_files_go_with_the_prompt(tmp_path: Path) -> None:
     """[CLI-86] In the form of the endpoint; what is no file is refused before any request."""
     (tmp_path / "dot.png").write_bytes(PNG)
@@ -129,6 +294,31 @@ def test_a_chat_can_be_looked_back_at(tmp_path: Path) -> None:
     assert second.stderr.index("(glob)", at) < second.stderr.index("a dot", at)
 
 
+def test_an_attachment_goes_with_one_prompt_and_is_never_lost(tmp_path: Path) -> None:
+    """[CLI-87] A failed prompt brings it into the conversation once; /new forgets it."""
+    (tmp_path / "dot.png").write_bytes(PNG)
+    refused = Turn(status=400, body='{"error": {"message": "too hot"}}')
+    with ScriptedEndpoint([refused, Turn(text="one"), Turn(text="two")]) as endpoint:
+        lines = "/attach\n/attach dot.png\nfirst\nagain\n/attach dot.png\n/new\nother\n"
+        done = cli(tmp_path, *chat(endpoint)[3:], stdin=lines)
+        _, again, other = (str(seen.body["messages"]) for seen in endpoint.requests)
+    assert "which file? /attach FILE" in done.stderr and "no command" not in done.stderr
+    assert "too hot" in done.stderr and done.stdout == "one\ntwo\n"
+    assert again.count("image_url") == 2 and "image_url" not in other  # a part has the word twice
+
+
+def test_an_attachment_waits_when_its_prompt_came_nowhere(tmp_path: Path) -> None:
+    """[CLI-87] A store that cannot be read: the next prompt has it."""
+    (tmp_path / "dot.png").write_bytes(PNG)
+    (tmp_path / "talk.db").write_text("no database" * 1000)
+    with ScriptedEndpoint([]) as endpoint:
+        lines = "/attach dot.png\nfirst\n"
+        done = cli(tmp_path, *chat(endpoint)[3:], "--store", "talk.db", stdin=lines)
+    assert done.stderr.count("dot.png") == 2 and "dot.png goes with the next prompt" in done.stderr, (
+        done.stderr
+    )
+
+
 def test_typed_lines_are_there_in_the_next_chat(tmp_path: Path) -> None:
     """[CLI-88] The arrow up brings them back, and nobody else may read the file."""
     pytest.importorskip("prompt_toolkit")
@@ -144,3 +334,29 @@ def test_typed_lines_are_there_in_the_next_chat(tmp_path: Path) -> None:
     assert said == ["first words", "first words"]
     file = tmp_path / "state" / "toolnexus" / "chat_history"
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_history_that_cannot_be_kept_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CLI-88] One that others could read is closed to them, one that vanishes is no error, and a folder that
+    is relative is not used."""
+    pytest.importorskip("prompt_toolkit")
+    from toolnexus.cli.line_history import line_history
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "toolnexus" / "chat_history"
+    file.parent.mkdir()
+    file.touch(0o644)
+    history = line_history()
+    assert file.stat().st_mode & 0o777 == 0o600
+    shutil.rmtree(file.parent)
+    history.append_string("a line")
+    assert list(history.get_strings()) == ["a line"]
+    file.parent.mkdir()
+    os.mkfifo(file)
+    line_history().append_string("a line")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    line_history().append_string("a line")
+    assert not (tmp_path / "relative").exists()
+    assert "a line" in (tmp_path / "home/.local/state/toolnexus/chat_history").read_text()

@@ -40,10 +40,47 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "skills" / "bad" / "SKILL.md").write_text("---\ndescription: nameless\n---\n")
     done = cli(tmp_path, "tools", "--mcp", "mcp.json", "--skills", "skills")
     assert done.returncode == 3
-    missing = [line for line in done.stderr.splitlines() if line.startswith("missing: ")]
+    missing = done.stderr.splitlines()
+    assert len(missing) == 2 and all(line.startswith("missing: ") for line in missing)
     assert "server 'gone': failed" in missing[0] and "no-such-program-anywhere" in missing[0]
     assert "bad" in missing[1] and "missing-name" in missing[1]
     assert "  read" in done.stdout
+
+
+def test_a_misnamed_skill_is_missing_and_a_shadowed_one_a_note(tmp_path: Path) -> None:
+    """[CLI-80] The one is nowhere; the name of the other is there, so nothing is missing."""
+    for folder, file in (("a/pdf", "SKILL.md"), ("b/pdf", "SKILL.md"), ("c/csv", "skill.md")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / file).write_text(SKILL)
+    shadowed = cli(tmp_path, "tools", "--skills", "a", "--skills", "b")
+    assert shadowed.returncode == 0
+    assert [line for line in shadowed.stderr.splitlines() if "(duplicate-name)" in line] == [
+        f"note: skill {tmp_path}/b/pdf/SKILL.md: 'pdf' is already taken by {tmp_path}/a/pdf/SKILL.md"
+        " (duplicate-name)"
+    ]
+    misnamed = cli(tmp_path, "tools", "--skills", "a", "--skills", "c")
+    assert misnamed.returncode == 3
+    assert f"missing: skill {tmp_path}/c/csv/skill.md: not loaded" in misnamed.stderr
+
+
+def test_every_warning_is_one_line_said_once(tmp_path: Path) -> None:
+    """[CLI-89] As a note without what could steer the terminal, whichever command it is."""
+    server: dict[str, object] = {**SERVER, "sandbox": {}, "frob\u001b[31m": 1}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"calc": server}, "sandbox": 1}))
+    (tmp_path / "skills" / "odd").mkdir(parents=True)
+    (tmp_path / "skills" / "odd" / "SKILL.md").write_text(SKILL)
+    sources = ("--mcp", "mcp.json", "--skills", "skills")
+    asking = ("--base-url", "http://127.0.0.1:9/v1", "--model", "openai:m")
+    for command in (("tools",), ("agents",), ("run", "hello", *asking), ("chat", *asking)):
+        said = [
+            line
+            for line in cli(tmp_path, *command, *sources).stderr.splitlines()
+            if "odd" in line or "mcp" in line
+        ]
+        assert sum("name-mismatch" in line for line in said) == 1, said
+        assert sum("the servers run without a sandbox" in line for line in said) == 1, said
+        assert sum("frob" in line for line in said) == 1, said
+        assert all(line.startswith("note: ") and "\u001b" not in line for line in said), said
 
 
 AGENT = """---
@@ -61,15 +98,81 @@ def test_agents_are_listed_with_what_they_would_get(tmp_path: Path) -> None:
     plain = cli(tmp_path, "agents")
     assert plain.returncode == 0, plain.stderr
     assert "explore  Finds things out" in plain.stdout
-    assert "  tools  glob, grep, read" in plain.stdout
+    assert "  tools   glob, grep, read" in plain.stdout and "  agents  none" in plain.stdout
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "reader.md").write_text(AGENT)
     done = cli(tmp_path, "agents", "--agents", "agents", "--json")
     assert done.returncode == 0, done.stderr
     (agent,) = json.loads(done.stdout)["agents"]
-    assert agent["name"] == "reader" and agent["model"] is None
+    assert agent["name"] == "reader" and agent["model"] is None and agent["agents"] == []
     assert sorted(agent["tools"]) == ["grep", "read"]
     assert "note: " in done.stderr and "WebSearch" in done.stderr
+
+
+def test_agents_are_listed_with_whom_they_may_call(tmp_path: Path) -> None:
+    """[CLI-81] In text and JSON; nobody where `task` is not offered."""
+    document = {
+        "agents": {
+            "lead": {"agents": ["a*"]},
+            "ask": {"agents": {"lead": False}},
+            "alone": {"tools": ["read"]},
+        }
+    }
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    plain = cli(tmp_path, "agents", "--config", "c.json")
+    assert [line.split()[1:] for line in plain.stdout.splitlines() if line.startswith("  agents")] == [
+        ["none"],
+        ["alone,", "ask"],
+        ["alone,", "ask"],
+    ]
+    found = json.loads(cli(tmp_path, "agents", "--config", "c.json", "--json").stdout)["agents"]
+    assert {a["name"]: a["agents"] for a in found} == {
+        "alone": [],
+        "ask": ["alone", "ask"],
+        "lead": ["alone", "ask"],
+    }
+
+
+def test_looking_needs_no_key_and_no_variable_of_a_model(tmp_path: Path) -> None:
+    """[CLI-90] Neither for the client nor for its agents, and each model is named."""
+    document = {
+        "model": "openai:${SOME_MODEL}",
+        "api_key": "${SOME_KEY}",
+        "allowed_models": ["anthropic:x"],
+        "agents": {
+            "one": {"model": "anthropic:claude-x", "tools": ["read"]},
+            "two": {"model": {"name": "openai:gpt-x", "api_key": "${OTHER_KEY}"}, "tools": ["glob"]},
+        },
+    }
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    (tmp_path / "reader.md").write_text(AGENT.replace("inherit", "haiku"))
+    tools = cli(tmp_path, "tools", "--config", "c.json")
+    assert tools.returncode == 0, tools.stderr
+    agents = cli(tmp_path, "agents", "--config", "c.json", "--json")
+    assert agents.returncode == 0, agents.stderr
+    found = {a["name"]: a["model"] for a in json.loads(agents.stdout)["agents"]}
+    assert found == {"one": "anthropic:claude-x", "two": "openai:gpt-x"}
+    files = ("agents", "--json", "--agents", "reader.md", "--agent-model", "haiku=anthropic:claude-h")
+    (agent,) = json.loads(cli(tmp_path, *files).stdout)["agents"]
+    assert agent["model"] == "anthropic:claude-h"
+    document["agents"] = {"one": {"model": "opanai:x"}}
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    wrong = cli(tmp_path, "agents", "--config", "c.json")
+    assert wrong.returncode == 2 and "did you mean 'openai'" in wrong.stderr
+
+
+def test_missing_builtins_are_told_with_the_option_that_has_them(tmp_path: Path) -> None:
+    """[CLI-91] All of them, with the file of the agent, and as the option to paste."""
+    (tmp_path / "fixer.md").write_text(AGENT.replace("Read, Grep, WebSearch", "Read, Bash, Edit"))
+    done = cli(tmp_path, "agents", "--agents", "fixer.md")
+    assert done.returncode == 2
+    assert f"agent 'reader' ({tmp_path}/fixer.md): tools: there is no 'bash', 'edit'" in done.stderr
+    options = done.stderr.splitlines()[-1].strip("()").split()
+    assert options == ["--builtins", "read,grep,glob,question,bash,edit"]
+    assert cli(tmp_path, "agents", "--agents", "fixer.md", *options).returncode == 0
+    (tmp_path / "c.toml").write_text('builtins = ["read"]\n')
+    named = cli(tmp_path, "agents", "--config", "c.toml", "--agents", "fixer.md")
+    assert named.returncode == 2 and "add to builtins" in named.stderr and "--builtins" not in named.stderr
 
 
 def test_an_agent_with_a_tool_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.mark.parametrize("style", ["openai", "anthropic"])
 def test_a_recorded_run_is_played_offline(here: Here, tmp_path: Path, style: str) -> None:
-    """[CLI-90] Two agents at once and their tools: the same answer, progress and events, exit 0, without key,
-    model and endpoint; nothing that a tool read needs to be there."""
+    """[CLI-100] Two agents at once and their tools: the same answer, progress and events, exit 0, without
+    key, model and endpoint; nothing that a tool read needs to be there."""
     (tmp_path / "notes.txt").write_text("a\nb\n")
     with ScriptedEndpoint(Delegating()) as endpoint:
         code, answer = here.record(endpoint, "look", style=style)
@@ -74,7 +74,7 @@ def test_a_recorded_run_is_played_offline(here: Here, tmp_path: Path, style: str
 
 
 def test_exit_codes_are_those_of_the_run(here: Here) -> None:
-    """[CLI-91] Incomplete, pending, and an error of the endpoint end a replay as they ended the run; a
+    """[CLI-101] Incomplete, pending, and an error of the endpoint end a replay as they ended the run; a
     question that was declined is not asked."""
     broken = Turn(status=400, body='{"error": {"message": "no such model"}}')
     asking = Turn(calls=[QUESTION])
@@ -88,7 +88,7 @@ def test_exit_codes_are_those_of_the_run(here: Here) -> None:
 
 
 def test_another_run_shows_the_difference(here: Here, tmp_path: Path) -> None:
-    """[CLI-92] The config has changed since: a note, the run, turn and diff on standard error, exit 1. More
+    """[CLI-102] The config has changed since: a note, the run, turn and diff on standard error, exit 1. More
     in the record than was asked: what is left, exit 1. The config is gone: its name, exit 2."""
     config = tmp_path / "toolnexus.toml"
     config.write_text('system_prompt = "Be brief."\nbuiltins = ["glob"]\n')
@@ -110,7 +110,7 @@ def test_another_run_shows_the_difference(here: Here, tmp_path: Path) -> None:
 def test_the_model_of_a_config_is_recorded_and_its_key_is_not_needed_again(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """[CLI-90] With `--config` alone: its model is recorded; a replay needs none of its variables for it."""
+    """[CLI-100] With `--config` alone: its model is recorded; a replay needs none of its variables for it."""
     with ScriptedEndpoint([Turn(text="end")]) as endpoint:
         (tmp_path / "c.toml").write_text(
             f'[model]\nname = "openai:tiny"\nbase_url = "{endpoint.url}"\napi_key = "${{MY_KEY}}"\n'
@@ -126,8 +126,8 @@ def test_the_model_of_a_config_is_recorded_and_its_key_is_not_needed_again(
 
 
 def test_a_file_that_cannot_be_played_is_refused(here: Here, tmp_path: Path) -> None:
-    """[CLI-93] Exit 2, and what it lacks: no record, no file, a record of a program. `--record` leaves such a
-    file alone."""
+    """[CLI-103] Exit 2, and what it lacks: no record, no file, a record of a program. `--record` leaves
+    such a file alone."""
     (tmp_path / "notes.md").write_text("# Notes\n")
     (tmp_path / "program.jsonl").write_text('{"type": "record", "v": 1, "model": "m"}\n')
     for file, why in (
@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_played_is_refused(here: Here, tmp_path: Path) -> 
 
 
 def test_servers_are_not_started_by_a_replay(here: Here, tmp_path: Path) -> None:
-    """[CLI-94] Tools of MCP servers are offered and answered from the record; a kept conversation and an
+    """[CLI-104] Tools of MCP servers are offered and answered from the record; a kept conversation and an
     attached image are in it as well, and nothing is written to the store."""
     started = tmp_path / "started"
     command = f'echo x >> "{started}"; exec "{sys.executable}" "{SERVER}"'

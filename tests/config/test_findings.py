@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from tests.config.helpers import agent_file, refusal, write
+from toolnexus import Agent
 from toolnexus.config import Document
+from toolnexus.config.schema import json_schema
 from toolnexus.errors import ConfigError
+from toolnexus.testing import ScriptedModel
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +268,53 @@ def test_very_many_mistakes_are_cut_to_a_hundred_lines() -> None:
     """[CFG-05] The error says how many more there are."""
     lines = refusal({f"key{i}": 1 for i in range(300)})
     assert len(lines) == 101 and lines[-1] == "and 200 more"
+
+
+@pytest.mark.parametrize(
+    ("agents", "whom"),
+    [
+        (["b*"], {"b1", "b2"}),
+        (["b1", "c"], {"b1", "c"}),
+        ({"b1": True}, {"b1"}),
+        ({"b*": False}, {"a", "c"}),
+        ({"c": False, "b?": True}, {"b1", "b2"}),
+        ([], set[str]()),
+        (False, set[str]()),
+        (True, {"a", "b1", "b2", "c"}),
+    ],
+)
+def test_delegates_are_a_filter_like_any_other(tmp_path: Path, agents: Any, whom: set[str]) -> None:
+    """[CFG-23] Names, globs, names to true or false, or a bool, in every format and in the schema."""
+    document: dict[str, Any] = {
+        "builtins": False,
+        "agents": {"a": {"agents": agents}, "b1": {}, "b2": {}, "c": {}},
+    }
+    schema: Any = json_schema()
+    jsonschema.Draft202012Validator(schema).validate(document)  # pyright: ignore[reportUnknownMemberType]
+    for suffix in (".toml", ".json", ".yaml"):
+        client = Document.read(write(tmp_path, document, suffix)).client(model=ScriptedModel([]))
+        (a,) = [agent for agent in client.agents if agent.name == "a"]
+        assert isinstance(a, Agent)
+        task = next((tool for tool in client.tools_of(a) if tool.name == "task"), None)
+        described = "" if task is None else task.description
+        assert {name for name in ("a", "b1", "b2", "c") if f"- {name} (" in described} == whom
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("agents", "says"),
+    [
+        ({"d": False}, "agents.a: agents names 'd', which does not exist; there are ['a', 'b']"),
+        (["d"], "agents.a: agents names 'd', which does not exist; there are ['a', 'b']"),
+        ("b", "agents.a.agents: it must be a list of names, a table of names to true or false, or a bool"),
+        ({"b": 1}, "agents.a.agents.b: it must be true or false, not a whole number"),
+    ],
+)
+def test_delegates_that_are_no_filter_are_findings(agents: Any, says: str) -> None:
+    """[CFG-23] A name must exist in each form; a glob may hold nobody."""
+    (line,) = refusal({"agents": {"a": {"agents": agents}, "b": {}}})
+    assert line.startswith(says)
+    Document.read({"agents": {"a": {"agents": ["x*", "b"]}, "b": {}}})
 
 
 def test_a_crowd_of_agents_is_checked_soon() -> None:

@@ -164,9 +164,9 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "a NUL in JSON": ("a.json", b'{"model": "a\\u0000"}', "model: holds a NUL character"),
     "a NUL in a key": ("a.json", b'{"a\\u0000": 1}', '"a\\u0000": its key holds a NUL character'),
     "half a pair": ("a.json", b'{"model": "\\ud800"}', "model: holds half of a surrogate pair"),
-    "no UTF-8": ("a.toml", b"model = '\xfc'", "it is no UTF-8 text (byte 9)"),
-    "UTF-16": ("a.json", '{"model": "x"}'.encode("utf-16"), "it is no UTF-8 text (byte 0)"),
-    "50 MB": ("a.toml", b"#" * 50_000_000, "it is larger than 1,048,576 bytes"),
+    "no UTF-8": ("a.toml", b"model = '\xfc'", "it cannot be read: it is not UTF-8 at byte 9"),
+    "UTF-16": ("a.json", '{"model": "x"}'.encode("utf-16"), "it cannot be read: it is not UTF-8 at byte 0"),
+    "50 MB": ("a.toml", b"#" * 50_000_000, "it cannot be read: it is larger than 1,048,576 bytes"),
     "deep JSON": ("a.json", b"[" * 500_000, "it does not parse: it is nested too deeply"),
     "deep TOML": ("a.toml", b"a = " + b"[" * 500_000, "it does not parse: it is nested too deeply"),
     "deep YAML": ("a.yaml", b"[" * 500_000, "it does not parse: line 1"),
@@ -199,8 +199,8 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     (tmp_path / "folder.toml").mkdir()
     assert refusal(tmp_path / "no.toml") == ["it cannot be read: No such file or directory"]
-    for name in ("pipe.toml", "folder.toml"):
-        assert refusal(tmp_path / name) == ["it is no file"]
+    assert refusal(tmp_path / "pipe.toml") == ["it cannot be read: it is no regular file"]
+    assert refusal(tmp_path / "folder.toml") == ["it cannot be read: Is a directory"]
     with pytest.raises(ConfigError, match="it cannot be read"):
         Document.read("a\0b.toml")
     nothing: Any = 5

@@ -269,6 +269,12 @@ def test_what_the_client_refuses_names_the_document(tmp_path: Path) -> None:
     assert lines_of(caught.value, path)[0].startswith("agent 'a': tools: there is no 'raed'")
     with pytest.raises(ConfigError, match=r"^max_turns=0 must be 1 or more"):
         load(path, max_turns=0)
+    with pytest.raises(ConfigError) as caught:  # not because of the override, whatever its name is
+        load(path, max_turns=3)
+    assert lines_of(caught.value, path)[0].startswith("agent 'a': tools: there is no 'raed'")
+    sound = write(tmp_path, {"builtins": ["read"], "agents": {"a": {"tools": ["read"]}}})
+    with pytest.raises(ConfigError, match=r"^agent 'a': tools: there is no 'read'"):
+        load(sound, builtins=["glob"])
     with pytest.raises(NameConflict):
         load({"max_turns": 1}, agents=[Agent(name="a"), Agent(name="a")])
 

@@ -1,5 +1,6 @@
 """Variables, secrets and paths."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +250,61 @@ def test_paths_of_a_mapping_are_relative_to_the_current_folder(
     options = document.options()
     assert (options["skills"], options["workdir"]) == ([tmp_path / "skills"], tmp_path / "home")
     assert options["store"].path == tmp_path / "home" / "chat.db"
+
+
+def test_what_variables_hold_is_in_no_error_and_no_repr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[CFG-12] Whatever the variable is called and wherever it stands; and nothing of a server that may be
+    secret is in the repr of the options."""
+    monkeypatch.setenv("SOME_PLACE", "hush-hush-123")
+    for document in (
+        {"model": "${SOME_PLACE}"},
+        {"model": "openai:m", "base_url": "ftp://${SOME_PLACE}"},
+        {"skills": ["${SOME_PLACE}/x"]},
+        {"store": "${SOME_PLACE}/x/y.db"},
+        {"agents": {"a": {"model": "x${SOME_PLACE}:y"}}},
+    ):
+        with pytest.raises(ConfigError) as caught:
+            Document.read(document).options()
+        assert "hush-hush" not in str(caught.value) and "[redacted]" in str(caught.value)
+    servers: dict[str, Any] = {
+        "a": {"command": "x", "args": ["--key", "hush-args-123"], "env": {"A": "hush-env-123"}},
+        "b": {"url": "https://h.example/mcp?k=hush-query-123", "headers": {"X-A": "hush-header-123"}},
+    }
+    options = Document.read({"mcpServers": servers}).options()
+    assert "hush" not in repr(options)
+    assert options["mcp"]["mcpServers"]["a"]["args"] == ["--key", "hush-args-123"]
+
+
+def test_an_override_that_cannot_be_none_is_as_if_left_out(tmp_path: Path) -> None:
+    """[CFG-16] `load(doc, agents=None)` has the agents of the document."""
+    document: dict[str, Any] = {"agents": {"a": {}}, "max_turns": 3}
+    client = Document.read(document).client(model=ScriptedModel([]), agents=None, tools=None, max_turns=None)
+    assert [agent.name for agent in client.agents] == ["a"]
+    client.close()
+
+
+def test_hints_are_in_words_of_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CFG-17] What to do about a missing key is said as keys, not as options of Python."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for document in ({"model": "openai:m"}, {"model": {"name": "openai:m", "params": {"a": 1}}}):
+        with pytest.raises(ConfigError) as caught:
+            Document.read(document).client()
+        assert "write api_key = " in str(caught.value) and "=…" not in str(caught.value)
+
+
+def test_a_store_that_is_no_regular_file_is_not_there(tmp_path: Path) -> None:
+    """[CFG-11] A pipe would be waited for."""
+    os.mkfifo(tmp_path / "pipe.db")
+    with pytest.raises(ConfigError, match="is no regular file"):
+        Document.read({"store": str(tmp_path / "pipe.db")}).options()
+    assert "is no regular file" in Document.read({"store": str(tmp_path / "pipe.db")}).lacking()[0]
+
+
+@pytest.mark.parametrize("name", ["X A", "X:A", "X(A)", "", "Ä"])
+def test_a_header_has_a_name_of_a_header(name: str) -> None:
+    """[CFG-18] Letters, digits and a few signs; everything else is a finding."""
+    (line,) = refusal({"model": "openai:m", "base_url": "http://127.0.0.1:9", "headers": {name: "x"}})
+    assert "is no name" in line

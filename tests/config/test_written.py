@@ -13,6 +13,8 @@ from tests.config.helpers import agent_file
 from tests.config.test_findings import SAID
 from tests.config.test_formats import WHOLE
 from toolnexus.config import Document, json_schema, template
+from toolnexus.errors import ConfigError
+from toolnexus.tools import mcp_config, mcp_entry
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json_schema()
@@ -58,6 +60,29 @@ def test_the_schema_in_the_package_is_that_of_the_code() -> None:
     committed = (ROOT / "toolnexus" / "config" / "schema.json").read_text("utf-8")
     assert committed == json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_of_a_server_is_what_its_reader_knows() -> None:
+    """[CFG-50] Every key, each kind of server, and the bounds of the timeout."""
+    server = tables()["server"]
+    assert sorted(server) == sorted(mcp_entry._KEYS)
+
+    def reads(**entry: Any) -> bool:
+        try:
+            mcp_config.read_mcp_config({"mcpServers": {"a": entry}})
+        except ConfigError:
+            return False
+        return True
+
+    for kind in (*server["type"]["enum"], "htp", ""):
+        entry: dict[str, Any] = {"type": kind, "command": "x", "url": "http://x"}
+        assert reads(**entry) is valid({"mcpServers": {"a": entry}}), kind
+    for timeout in (0, -1, 0.5, 86_400_000, 86_400_001):
+        entry = {"command": "x", "timeout": timeout}
+        assert reads(**entry) is valid({"mcpServers": {"a": entry}}), timeout
+    for protocol in (*server["protocol"]["enum"], "both"):
+        entry = {"command": "x", "protocol": protocol}
+        assert reads(**entry) is valid({"mcpServers": {"a": entry}}), protocol
 
 
 def test_the_schema_says_what_each_key_means() -> None:

@@ -99,11 +99,11 @@ def test_a_misspelt_name_is_an_error_and_an_empty_glob_a_warning(caplog: pytest.
 def test_a_name_that_may_yet_come_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """[FIL-04] Only names that match what is awaited; a misspelling beside them is still an error."""
     caplog.set_level(logging.WARNING)
-    NameFilter.of(["srv_echo", "read"], "here").check(NAMES, "here", incomplete=["srv_*"])
-    NameFilter.of(["anything"], "here").check(NAMES, "here", incomplete=True)
+    NameFilter.of(["srv_echo", "read"], "here").check(NAMES, "here", awaited=["srv_*"])
+    NameFilter.of(["anything"], "here").check(NAMES, "here", awaited=["*"])
     assert len(caplog.records) == 2 and "there is no 'srv_echo'" in caplog.text
     with pytest.raises(ConfigError, match="'raed'"):
-        NameFilter.of(["srv_echo", "raed"], "here").check(NAMES, "here", incomplete=["srv_*"])
+        NameFilter.of(["srv_echo", "raed"], "here").check(NAMES, "here", awaited=["srv_*"])
 
 
 @quickly

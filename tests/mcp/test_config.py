@@ -222,7 +222,10 @@ def test_a_configuration_shows_no_secret() -> None:
         ({"command": "x", "envs": {}}, "unknown key 'envs'; did you mean 'env'"),
         ({"url": "https://h", "header": {}}, "unknown key 'header'; did you mean 'headers'"),
         ({"url": "https://h", "headers": {"X": "a\nb"}}, "'headers.X' holds a line break"),
-        ({"command": "x", "enviroment": {}}, "unknown key 'enviroment'; did you mean 'environment'"),
+        (
+            {"command": "x", "enviroment": {}},
+            "unknown key 'enviroment'; did you mean 'environment'",
+        ),
         ({"command": "x", "evn": {}}, "unknown key 'evn'; did you mean 'env'"),
         ({"command": "x", "agrs": []}, "unknown key 'agrs'; did you mean 'args'"),
         ({"command": "x", "envfile": ".env"}, "unknown key 'envfile'; did you mean 'envFile'"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.mcp.test_config import by_name, one, write
+from toolnexus.core.jsonc import plain_json
 from toolnexus.errors import ConfigError
 from toolnexus.tools import mcp_entry, mcp_hosts
 from toolnexus.tools.mcp import McpSource
@@ -333,7 +335,7 @@ def test_a_file_and_a_mapping_mean_the_same(
     """[MCP-64] The same document as a file and as a mapping: the same servers, the same report."""
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, name, text.replace("%(here)s", str(tmp_path)))
-    from_file, from_mapping = load_mcp_config(path), load_mcp_config(dict(read_document(path)))
+    from_file, from_mapping = load_mcp_config(path), load_mcp_config(dict(read_document(path, [])))
     assert from_file and from_file == from_mapping
     assert [line.replace(str(path), "mcp") for line in mcp_report(from_file)] == list(
         mcp_report(from_mapping)
@@ -485,6 +487,46 @@ def test_a_key_that_stands_twice_in_a_file_warns(tmp_path: Path, caplog: pytest.
         f"{path}: key 'K' stands there more than once; the last one counts",
         f"{path}: key 'a' stands there more than once; the last one counts",
     ]
+
+
+def test_a_file_that_would_never_end_is_refused_at_once(tmp_path: Path) -> None:
+    """[MCP-67] Nobody waits for the other end of a pipe, and nothing reads a device without end."""
+    pipe, link, large = tmp_path / "pipe.json", tmp_path / "link.json", tmp_path / "large.json"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/zero")
+    with large.open("wb") as file:
+        file.truncate((1 << 25) + 1)
+    for path, why in [
+        (pipe, "it is no regular file"),
+        (link, "it is no regular file"),
+        (large, "it is larger than 33,554,432 bytes"),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            load_mcp_config(path)
+        assert str(caught.value) == f"MCP config {str(path)!r} cannot be read: {why}"
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_json_has_not_is_refused(tmp_path: Path, value: str) -> None:
+    """[MCP-67] Python's reader takes them; a server would get the text `nan` for it."""
+    path = write(
+        tmp_path, "mcp.json", f'{{"mcpServers": {{"a": {{"command": "x", "env": {{"A": {value}}}}}}}}}'
+    )
+    with pytest.raises(ConfigError, match=r"does not parse: (NaN|-Infinity) is not|the number 1e999 is too"):
+        load_mcp_config(path)
+
+
+@pytest.mark.parametrize("piece", ["/* ", '"\\', '\\"', "/*", ", ", ",\n", "//", '"', "*/", " "])
+def test_no_text_takes_longer_than_its_length(piece: str) -> None:
+    """[MCP-67] Comments and quotes without end: eight times the text, not sixty times the time."""
+
+    def seconds(count: int) -> float:
+        text = piece * count
+        began = time.process_time()
+        plain_json(text)
+        return time.process_time() - began
+
+    assert min(seconds(16_000) for _ in range(3)) < 16 * (min(seconds(2_000) for _ in range(3)) + 0.002)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "bytes", "none"])

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
 from tests.loop.support import OPENAI, Bench, Way, bench, each_style, each_way, use
 from tests.media.files import MP3, b64, fits, gif, jpeg, pdf, png, texts_in
@@ -247,6 +252,140 @@ async def test_what_only_looks_like_media_stays_what_it_is(way: Way) -> None:
         "[]",
         '["a","b"]',
     ]
+
+
+NOISE = bytes(range(256)) * 4
+"""Bytes that are no text and no media."""
+
+
+@dataclass
+class Shot:
+    where: str
+    image: MediaPart
+    raw: bytes = b""
+
+
+class Page(BaseModel):
+    title: str
+    shots: list[Any]
+
+
+def deep(value: object, levels: int) -> object:
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+AMONG: dict[str, tuple[Callable[[], Any], str, int]] = {
+    "a list with numbers": (lambda: [1, RED, {"a": "x"}], '[1,"RED",{"a":"x"}]', 1),
+    "a mapping": (
+        lambda: {"a": 1, "shot": RED, "two": [BLUE, 2]},
+        '{"a":1,"shot":"RED","two":["BLUE",2]}',
+        2,
+    ),
+    "bytes in a mapping": (lambda: {"shot": png(), "n": 1}, '{"shot":"PNG","n":1}', 1),
+    "a view and a buffer": (lambda: [memoryview(png()), BytesIO(png()), 1], '["PNG","PNG",1]', 2),
+    "texts and bytes": (lambda: ["before", png(), BytesIO(png())], "before", 2),
+    "a buffer alone": (lambda: BytesIO(png()), "", 1),
+    "a generator": (lambda: (part for part in (1, RED)), '[1,"RED"]', 1),
+    "an object": (lambda: Shot("here", RED), '{"where":"here","image":"RED","raw":""}', 1),
+    "objects in a model": (
+        lambda: Page(title="t", shots=[Shot("here", RED, png()), (1, BLUE)]),
+        '{"title":"t","shots":[{"where":"here","image":"RED","raw":"PNG"},[1,"BLUE"]]}',
+        3,
+    ),
+    "a result in a list": (lambda: [ToolResult(output="x", parts=(RED,)), 1], "", 1),
+    "nested deeply": (lambda: deep(RED, 50), "[" * 50 + '"RED"' + "]" * 50, 1),
+    "nested too deeply": (lambda: [deep(RED, 100), 1], "nested too deeply", 0),
+}
+
+
+@pytest.mark.parametrize("case", AMONG)
+@each_style
+async def test_media_among_other_values_are_taken_out_of_them(way: Way, case: str) -> None:
+    """[MED-25] A sentence stands in their place, and the rest is JSON as before."""
+    make, expected, count = AMONG[case]
+
+    @tool
+    async def given() -> Any:
+        """Give."""
+        return make()
+
+    async with bench(way, {"main": [Turn(calls=[use("given")]), Turn(text="end")]}, tools=[given]) as b:
+        result = await b.ask()
+        fits(b.endpoint)
+        said = "\n".join(texts_in(b.endpoint.requests[-1].body["messages"]))
+    (got,) = result.messages[2].tool_results
+    short = got.output.replace(": it goes with this result]", "")
+    for word, part in (
+        ("RED", "[image/png 'red.png'"),
+        ("BLUE", "[image/png 'blue.png'"),
+        ("PNG", "[image/png"),
+    ):
+        short = short.replace(part, word)
+    assert not got.is_error and len(got.media) == count, got.output
+    assert expected in short if case in ("a result in a list", "nested too deeply") else short == expected
+    assert "iVBOR" not in said and "iVBOR" not in got.output
+
+
+@each_style
+async def test_long_bytes_lie_in_a_file(way: Way, tmp_path: Path) -> None:
+    """[MED-26] Alone or inside; short ones and text are given as before, and a circle is an error."""
+    circle: list[Any] = [NOISE]
+    circle.append(circle)
+
+    @tool
+    async def given(n: int) -> Any:
+        """Give."""
+        return [NOISE, {"a": NOISE, "b": 1}, b"\xff\x00", "ä".encode() * 1000, circle][n]
+
+    calls = [use("given", {"n": n}, f"call_{n}") for n in range(5)]
+    async with bench(way, {"main": [Turn(calls=calls), Turn(text="end")]}, tools=[given]) as b:
+        result = await b.ask()
+        alone, inside, short, text, round_ = result.messages[2].tool_results
+        for got in (alone, inside):
+            found = re.search(r"the file is ([^\s\]]+)\]", got.output)
+            assert found is not None and Path(found[1]).read_bytes() == NOISE
+    assert inside.output.startswith('{"a":"[application/octet-stream: it goes with this result]","b":1}')
+    assert short.output == '"_wA="' and text.output == json.dumps("ä" * 1000, ensure_ascii=False)
+    assert round_.is_error and "JSON cannot hold" in round_.output
+
+
+@each_style
+async def test_a_bare_tool_may_return_media_among_other_values(way: Way) -> None:
+    """[MED-25] Without a signature, too."""
+
+    async def execute(arguments: dict[str, Any], ctx: Any) -> Any:
+        return {"shot": RED, "n": 1}
+
+    loose = Tool("loose", "Give.", {"type": "object"}, execute)
+    async with bench(way, {"main": [Turn(calls=[use("loose")]), Turn(text="end")]}, tools=[loose]) as b:
+        result = await b.ask()
+    (got,) = result.messages[2].tool_results
+    assert got.media == (RED,) and json.loads(got.output)["n"] == 1 and "iVBOR" not in got.output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: ToolResult(parts=cast("Any", RED)), "whose parts are MediaPart; give a tuple of MediaParts"),
+        (lambda: ToolResult(parts=cast("Any", ("x",))), "with str among its parts; give MediaParts there"),
+        (lambda: ToolResult(metadata=cast("Any", 5)), "whose metadata is int, not a mapping"),
+    ],
+)
+@each_style
+async def test_a_result_of_the_wrong_shape_is_told(way: Way, wrong: Callable[[], Any], says: str) -> None:
+    """[MED-27] As an error that the model and the author of the tool can read."""
+
+    @tool
+    async def given() -> Any:
+        """Give."""
+        return wrong()
+
+    async with bench(way, {"main": [Turn(calls=[use("given")]), Turn(text="end")]}, tools=[given]) as b:
+        result = await b.ask()
+    (got,) = result.messages[2].tool_results
+    assert got.is_error and says in got.output
 
 
 @each_style

@@ -14,6 +14,7 @@ from toolnexus import (
     Answer,
     Budget,
     Client,
+    Compacted,
     Event,
     FunctionModel,
     Limit,
@@ -70,6 +71,7 @@ SAMPLES: Sequence[Event] = (
     Retrying(path=P, attempt=1, delay=0.5, reason="503"),
     LimitHit(path=P, hit=Limit(limit="max_turns", value=1, path=P, scope=P)),
     UsageReported(path=P, model="m", usage=Usage(requests=1)),
+    Compacted(path=P, before=9, after=3, dropped=2, summarized=True),
     RunFinished(path=P, result=RESULT),
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from toolnexus.tools.skills.frontmatter import read_front_matter
+from toolnexus.tools.front_matter import read_front_matter
 
 
 def fields(header: str) -> dict[str, Any]:

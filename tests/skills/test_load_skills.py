@@ -183,7 +183,6 @@ def test_the_files_are_the_first_in_code_point_order_of_their_relative_paths(tmp
         "a-b.txt",
         "a.txt",
         "Z.txt",
-        "a/SKILL.md",
         "é.txt",
         "\U0001f600.txt",
         "\uff5e.txt",
@@ -199,9 +198,11 @@ def test_the_files_are_the_first_in_code_point_order_of_their_relative_paths(tmp
     (folder / "two\nlines").write_text("x")
     if sys.platform == "linux":  # elsewhere such a name cannot be made
         (folder / os.fsdecode(b"caf\xe9")).write_text("x")
+    write_skill(folder / "nested", "nested")
+    (folder / "nested" / "its-own.txt").write_text("x")
     skill = next(s for s in load_skills(tmp_path, sample_limit=100)[0] if s.name == "pdf")
     relative = [os.path.relpath(file, folder) for file in skill.resources]
-    assert relative == sorted(n for n in names if not n.endswith("SKILL.md"))
+    assert relative == sorted(names), "a nested skill's folder is its own"
     assert relative[:5] == ["10", "9", "Z.txt", "a-b.txt", "a.txt"]
 
 

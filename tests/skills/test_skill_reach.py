@@ -324,3 +324,39 @@ async def test_the_files_of_a_skill_that_an_agent_may_not_load_are_out_of_its_re
         (hidden, refused), (shown, failed) = outcomes(await client.run("x", "go"))
     assert refused and "lies outside" in hidden
     assert (shown, failed) == ("shown words", False)
+
+
+@pytest.mark.parametrize("way", ["agent", "filter"])
+async def test_a_skill_inside_another_one_has_its_files_for_itself(way: str, tmp_path: Path) -> None:
+    """[SK-43] A skill that lies in one that may be loaded is closed all the same, to read, grep and glob."""
+    outer = write_skill(tmp_path / "skills" / "outer", a_md="words of the outer one")
+    inner = write_skill(outer / "inner", reference__a_md="words of the inner one")
+    innermost = write_skill(inner / "innermost", a_md="words of the innermost one")
+    tools = [
+        *(use("read", path=f"{folder}/a.md") for folder in (outer, inner / "reference", innermost)),
+        use("grep", pattern="words", path=str(outer)),
+        use("glob", pattern="**/*.md", path=str(outer)),
+        use("glob", pattern="*", path=str(inner)),
+        use("skill", name="outer"),
+    ]
+    chosen = ["outer", "innermost"]
+    (tmp_path / "work").mkdir()
+    async with (
+        asyncio.timeout(30),
+        Client(
+            model=ScriptedModel([reply("", *tools), "end"]),
+            skills=tmp_path / "skills"
+            if way == "agent"
+            else {"paths": tmp_path / "skills", "filter": chosen},
+            builtins=["read", "grep", "glob"],
+            agents=[Agent(name="x", description="X.", tools={"skills": chosen} if way == "agent" else None)],
+            workdir=tmp_path / "work",
+        ) as client,
+    ):
+        ends = outcomes(await client.run("x", "go"))
+    (shown, _), (hidden, refused), (deep, _), (hits, _), (listed, _), (_, closed), (skill, _) = ends
+    assert (shown, deep) == ("words of the outer one", "words of the innermost one")
+    assert refused and closed and "lies outside" in hidden
+    assert hits == f"{outer}/a.md:1:words of the outer one"
+    assert listed.split("\n") == [f"{outer}/SKILL.md", f"{outer}/a.md"]
+    assert f"<file>{outer}/a.md</file>" in skill and "inner" not in skill

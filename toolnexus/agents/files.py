@@ -10,11 +10,12 @@ import logging
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolnexus.agents.claude import read_claude_agent
 from toolnexus.agents.format import AgentFormat, Remarks
+from toolnexus.core.files import NOT_REGULAR, read_text, reason
 from toolnexus.core.options import expect, items
 from toolnexus.engine.agent import Agent
 from toolnexus.errors import ConfigError, NameConflict
@@ -25,6 +26,7 @@ MOST_BYTES = 1 << 20
 MOST_SHOWN = 20
 _FORMATS: Mapping[str, AgentFormat] = {".md": read_claude_agent}
 """The format of a file, by the end of its name."""
+_ENDINGS = " or ".join(_FORMATS)
 _SKIPPED = ("node_modules",)
 
 
@@ -96,9 +98,9 @@ class _Reading:
             for file in files:
                 self._file(file, named=False)
             if not files:
-                self._report.append(f"{_shown(path)}: it holds no Markdown file")
+                self._report.append(f"{_shown(path)}: it holds no file that ends in {_ENDINGS}")
         elif path.suffix.lower() not in _FORMATS:
-            self._wrong.append(f"{_shown(path)}: agents are Markdown files; its name does not end in .md")
+            self._wrong.append(f"{_shown(path)}: its name does not end in {_ENDINGS}, as those of agents do")
         else:
             self._file(path, named=True)
 
@@ -146,14 +148,14 @@ class _Reading:
         if self._is_seen(file):
             return
         place, remarks = _shown(file), Remarks()
-        agent, no_agent = None, "it is no regular file"
-        if stat.S_ISREG(_kind(file) or 0):  # a pipe would block for ever
+        agent, no_agent = None, NOT_REGULAR
+        if stat.S_ISREG(_kind(file) or 0):
             try:
-                agent = _FORMATS[file.suffix.lower()](_text(file), self._models, remarks)
-            except (OSError, ValueError) as error:
-                why = f"it cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-                self._wrong.append(f"{place}: {why}")
+                text = read_text(file, MOST_BYTES)
+            except OSError as error:
+                self._wrong.append(f"{place}: it cannot be read: {reason(error)}")
                 return
+            agent = _FORMATS[file.suffix.lower()](text, self._models, remarks)
             no_agent = "it has no front matter, so it is no agent"
         if agent is None and not remarks.wrong:
             (self._wrong if named else self._report).append(f"{place}: {no_agent}")
@@ -165,7 +167,7 @@ class _Reading:
             if first != place:
                 self._twice.append(f"{place}: name: {remarks.name!r} is the agent of {first} already")
             elif agent is not None:
-                self._agents[remarks.name] = agent
+                self._agents[remarks.name] = replace(agent, origin=place)
 
 
 def _kind(path: Path) -> int | None:
@@ -174,18 +176,6 @@ def _kind(path: Path) -> int | None:
         return os.stat(path).st_mode
     except (OSError, ValueError):
         return None
-
-
-def _text(file: Path) -> str:
-    """Raises `OSError`, and `ValueError` for a file that is too big or no UTF-8."""
-    with open(file, "rb") as stream:
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 at byte {error.start}") from None
 
 
 def _shown(path: str | Path) -> str:

@@ -27,6 +27,7 @@ def _described(client: Client, agent: Runnable) -> dict[str, Any]:
         model = agent.model if agent.model is None or isinstance(agent.model, str) else agent.model.name
         tools = client.tools_of(agent)
         out |= {"model": model, "tools": tools.names(), "max_turns": agent.max_turns}
+        out["agents"] = [target.name for target in client.agents_of(agent)]
     return out
 
 
@@ -37,6 +38,8 @@ def _as_lines(client: Client) -> list[str]:
         lines += table([(agent.name, agent.description)], indent="")
         if "tools" in about:
             tools = ", ".join(about["tools"]) or "none"
-            lines += table([("model", about["model"] or "its caller's"), ("tools", tools)])
+            agents = ", ".join(about["agents"]) or "none"
+            model = about["model"] or "its caller's"
+            lines += table([("model", model), ("tools", tools), ("agents", agents)])
         lines.append("")
     return [*lines, plural(len(client.agents), "agent")]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.cli.detect import Found, choose
 from toolnexus.cli.exits import UsageError
-from toolnexus.cli.view.words import printable
+from toolnexus.cli.notes import tell_notes
 from toolnexus.client import Client
 from toolnexus.engine.agent import Agent
 from toolnexus.runtime.questions import OnRequest
+from toolnexus.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from toolnexus.config.document import Document
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -42,101 +45,116 @@ def make_client(
     """A client for `run` and `chat`, and which model it talks to and why.
 
     With `--config` the document says what there is, and each other option takes the place of what it
-    says; without, there are `SAFE_BUILTINS` and two agents. `recorded` gets the options of the client,
-    the model among them, and gives those to use. Raises `ConfigError`, and `UsageError` when there is no
-    model.
+    says; without, there are two agents. Nobody who names no builtins gets more than `SAFE_BUILTINS`.
+    `recorded` gets the options of the client, the model among them, and gives those to use. Raises
+    `ConfigError`, and `UsageError` when there is no model.
     """
-    given = source_options(options)
-    given |= _model_options(options)
-    given["on_request"] = on_request
+    given: dict[str, Any] = {**given_options(options), "on_request": on_request}
     if options.config is not None:
-        return _from_document(options.config, given, recorded)
+        document = _document(options, given)
+        about = _model(document, given)
+        if recorded is not None:
+            given = recorded({**given, **document.endpoint(**given)})
+        return document.client(**given), about
     found = choose(given.pop("model", None), given.pop("base_url", None), given.pop("api_key", None))
     given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
     given.setdefault("system_prompt", SYSTEM)
     if recorded is not None:
         given = recorded(given)
-    return Client(**{**default_options(options), **given}), _about(found)
+    return Client(**{**_defaults(given), **given}), _about(found)
+
+
+def is_kept(client: Client) -> bool:
+    """Whether its conversations outlive it."""
+    return not isinstance(client.store, MemoryStore)
 
 
 def make_toolbox(options: Namespace) -> Client:
     """A client for looking at what there is; it is never asked."""
-    return client_without_model(options, source_options(options))
+    from toolnexus.config.unasked import unasked
+
+    given = given_options(options)
+    if options.config is not None:
+        return _document(options, given).view(**given)
+    return Client(**unasked({**_defaults(given), **given}))
 
 
-def client_without_model(options: Namespace, given: Mapping[str, Any]) -> Client:
+def make_client_of(options: Namespace, given: dict[str, Any]) -> Client:
     """A client of the document that `options` name, or of the defaults, with `given` in place of theirs."""
     if options.config is not None:
-        from toolnexus.config.document import Document
-
-        return Document.read(options.config).client(**given)
-    return Client(**{**default_options(options), **given})
+        return _document(options, given).client(**given)
+    return Client(**{**_defaults(given), **given})
 
 
-def _from_document(path: str, given: dict[str, Any], recorded: Change | None) -> tuple[Client, str]:
+def _document(options: Namespace, given: dict[str, Any]) -> Document:
+    """The document. When it names no builtins, and nobody else does, `given` gets the safe ones."""
     from toolnexus.config.document import Document
 
-    document = Document.read(path)
-    if "model" in given or "base_url" in given:
-        why = f"{given.get('model') or given['base_url']} (option)"
-    elif (model := document.options().get("model")) is not None:
-        why = f"{model if isinstance(model, str) else model.name} ({document.where})"
-    else:
-        found = choose()
-        given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
-        why = _about(found)
-    if recorded is not None:
-        given = recorded({**given, **document.endpoint(**given)})
-    return document.client(**given), why
+    if not options.config.strip():
+        raise UsageError("--config: give the path of a file")
+    document = Document.read(options.config)
+    if "builtins" not in document.given:
+        given.setdefault("builtins", SAFE_BUILTINS)
+    options.chosen_builtins = given.get("builtins")
+    return document
+
+
+def _model(document: Document, given: dict[str, Any]) -> str:
+    """Which model is asked, and why. `given` gets what `choose` decides.
+
+    Where an address is known already, that is the model's name alone: neither prompt nor key goes
+    anywhere else.
+    """
+    if "model" in given:
+        return f"{given['model']} (option)"
+    if document.model_name is not None:
+        return f"{document.model_name} ({document.where})"
+    base_url, api_key = document.address(given)
+    found = choose(None, base_url, api_key, "--base-url" if "base_url" in given else document.where)
+    given["model"] = found.spec
+    if base_url is None and found.base_url is not None:
+        given["base_url"] = found.base_url
+    return _about(found)
 
 
 def _about(found: Found) -> str:
     return f"{found.spec} ({found.why})"
 
 
-def _model_options(options: Namespace) -> dict[str, Any]:
-    """Options of `Client` about the model that were given, and only those."""
-    out: dict[str, Any] = {}
-    if options.api_key_env is not None:
-        out["api_key"] = os.environ.get(options.api_key_env, "").strip()
-        if not out["api_key"]:
-            raise UsageError(f"--api-key-env: the environment has no {options.api_key_env!r}")
-    if options.store is not None:
-        from toolnexus.stores.sqlite import SqliteStore
-
-        out["store"] = SqliteStore(options.store)
-    named = {
-        "model": options.model,
-        "base_url": options.base_url,
-        "system_prompt": options.system,
-        "max_turns": options.max_turns,
+def given_options(options: Namespace) -> dict[str, Any]:
+    """The options of `Client` that were given, and only those."""
+    out: dict[str, Any] = {
+        name: vars(options).get(option)
+        for name, option in (
+            *((name, name) for name in ("mcp", "skills", "workdir", "model", "base_url", "max_turns")),
+            ("system_prompt", "system"),
+        )
     }
-    return out | {name: value for name, value in named.items() if value is not None}
-
-
-def source_options(options: Namespace) -> dict[str, Any]:
-    """Options of `Client` about tools and agents that were given, and only those."""
-    out: dict[str, Any] = {}
+    out["builtins"] = _builtins(options)
     if options.agents is not None:
         from toolnexus.agents.files import read_agents
 
-        found = read_agents(options.agents)
+        found = read_agents(options.agents, models=dict(options.agent_model))
         tell_notes(found.report)
         out["agents"] = found.agents
-    named = {
-        "mcp": options.mcp,
-        "skills": options.skills,
-        "builtins": _builtins(options),
-        "workdir": options.workdir,
-    }
-    return out | {name: value for name, value in named.items() if value is not None}
+    elif options.agent_model:
+        raise UsageError("--agent-model says what a model name in the files of --agents means; give these")
+    if (variable := vars(options).get("api_key_env")) is not None:
+        out["api_key"] = os.environ.get(variable, "").strip()
+        if not out["api_key"]:
+            raise UsageError(f"--api-key-env: the environment has no {variable!r}")
+    if (file := vars(options).get("store")) is not None:
+        from toolnexus.stores.sqlite import SqliteStore
+
+        out["store"] = SqliteStore(file)
+    options.chosen_builtins = SAFE_BUILTINS if out["builtins"] is None else out["builtins"]
+    return {name: value for name, value in out.items() if value is not None}
 
 
-def default_options(options: Namespace) -> dict[str, Any]:
-    """Options of `Client` without a config document: builtins that change nothing, and two agents."""
-    builtins = _builtins(options)
-    chosen = SAFE_BUILTINS if builtins is None else builtins
-    return {"builtins": chosen, "agents": _agents(chosen, more=bool(options.mcp or options.skills))}
+def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is without a document and beside what was given."""
+    chosen = given.get("builtins", SAFE_BUILTINS)
+    return {"builtins": chosen, "agents": _agents(chosen, more="mcp" in given or "skills" in given)}
 
 
 def _builtins(options: Namespace) -> bool | Sequence[str] | None:
@@ -173,9 +191,3 @@ def _agents(builtins: bool | Sequence[str], *, more: bool) -> list[Agent]:
             agents=[],
         ),
     ]
-
-
-def tell_notes(lines: Sequence[str]) -> None:
-    """Lines about what was read and not carried over, on stderr."""
-    for line in lines:
-        print(printable(f"note: {line}"), file=sys.stderr)

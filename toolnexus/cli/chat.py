@@ -8,12 +8,12 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import make_client
+from toolnexus.cli.build import is_kept, make_client
 from toolnexus.cli.exits import DONE, UsageError
 from toolnexus.cli.line_history import line_history
 from toolnexus.cli.lines import LineReader
@@ -52,8 +52,9 @@ async def _chat(options: Namespace) -> int:
     async with client:
         talk = _Talk(options, client, person)
         _tell(f"{model}; /help for help, Ctrl-D to leave")
-        if options.store is not None:
-            _tell(f"conversation {talk.conversation!r} in {options.store}")
+        if is_kept(client):
+            where = options.store or getattr(client.store, "path", options.config)
+            _tell(f"conversation {talk.conversation!r} in {where}")
         next_line = _prompt_toolkit() if lines.is_terminal and sys.stdout.isatty() else None
         running = asyncio.get_running_loop()
         if lines.is_terminal:  # one handler from the first prompt to the last: between two would be a gap
@@ -104,11 +105,12 @@ class _Talk:
                 _tell("\n".join(table([(a.name, a.description) for a in self._client.agents])) or "no agents")
             case "/history":
                 _tell(await self._history())
-            case _ if line.startswith("/attach "):
-                self._attach(line.removeprefix("/attach ").strip())
+            case _ if line.split()[0] == "/attach":
+                self._attach(line.removeprefix("/attach").strip())
             case "/new":
                 self.conversation = f"chat-{secrets.token_hex(4)}"
-                _tell(f"a new conversation, {self.conversation!r}")
+                self._attached = []
+                _tell(f"a new conversation, {self.conversation!r}, with nothing attached")
             case _ if line.startswith("/"):
                 _tell(f"there is no command {line.split()[0]!r}; /help lists them")
             case _:
@@ -116,6 +118,9 @@ class _Talk:
         return True
 
     def _attach(self, file: str) -> None:
+        if not file:
+            _tell("which file? /attach FILE")
+            return
         try:
             part = attached(file)
         except UsageError as error:
@@ -137,6 +142,17 @@ class _Talk:
                 lines.append(f"  ({', '.join(call.name for call in message.tool_calls)})")
         return "\n".join(lines) or "nothing was said yet"
 
+    async def _attach_again(self, parts: Sequence[str | MediaPart]) -> None:
+        """Keep for the next prompt what a failed one did not bring into the conversation."""
+        try:
+            messages = await self._client.conversation(self.conversation).messages()
+        except ToolnexusError:
+            messages = ()
+        said = [part for message in messages for part in message.parts]
+        self._attached = [part for part in parts if isinstance(part, MediaPart) and part not in said]
+        for part in self._attached:
+            _tell(f"{part.name} goes with the next prompt")
+
     async def _answer(self, prompt: str) -> None:
         """Show one answer. Ctrl-C stops it; what was done until then stays in the conversation."""
         view = choose_view(sys.stderr, plain=self._options.plain, json=False, answer=sys.stdout)
@@ -148,6 +164,7 @@ class _Talk:
             result = await self._asking
         except ToolnexusError as error:
             _tell(f"failed: {error}")
+            await self._attach_again(parts)
             return
         except asyncio.CancelledError:
             task = asyncio.current_task()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from toolnexus.cli.exits import DONE, USAGE
@@ -27,14 +28,38 @@ def command(options: Namespace) -> int:
 def _verdict(file: str) -> dict[str, Any]:
     try:
         document = Document.read(file)
+    except ConfigError as error:
+        return _judged(file, findings=str(error).splitlines())
+    missing, report = document.lacking(), list(document.report)
+    try:
+        document.view().close()
+    except ConfigError as error:
+        findings = [line for line in str(error).splitlines() if line not in missing]
+        if findings:
+            return _judged(file, findings=findings, missing=missing, report=report)
+    else:
+        missing = missing or _keys(document)
+    return _judged(file, missing=missing, report=report)
+
+
+def _judged(
+    file: str, findings: Sequence[str] = (), missing: Sequence[str] = (), report: Sequence[str] = ()
+) -> dict[str, Any]:
+    ok = not findings
+    return {"file": file, "ok": ok, "findings": [*findings], "missing": [*missing], "report": [*report]}
+
+
+def _keys(document: Document) -> list[str]:
+    """What else is not there: keys, since nothing is wrong with the rest."""
+    try:
         document.client().close()
     except ConfigError as error:
-        return {"file": file, "ok": False, "findings": str(error).splitlines(), "report": []}
-    return {"file": file, "ok": True, "findings": [], "report": list(document.report)}
+        return str(error).splitlines()
+    return []
 
 
 def _tell(verdict: dict[str, Any]) -> None:
-    for line in verdict["report"]:
+    for line in (*verdict["report"], *verdict["missing"]):
         print(printable(f"note: {line}"))
     for line in verdict["findings"]:
         print(printable(line), file=sys.stderr)

@@ -52,8 +52,13 @@ class Found:
         return f"OpenAIModel({self.spec.partition(':')[2]!r}, base_url={self.base_url!r})"
 
 
-def choose(model: str | None = None, base_url: str | None = None, api_key: str | None = None) -> Found:
-    """The model that the options name, or else the first one there is.
+def choose(
+    model: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    where: str = "--base-url",
+) -> Found:
+    """The model that the options name, or else the first one there is. `where` says `base_url`.
 
     Raises `UsageError` that names three ways to go on when there is none, or when it lacks its key.
     """
@@ -66,16 +71,18 @@ def choose(model: str | None = None, base_url: str | None = None, api_key: str |
             raise UsageError(f"{why}: {error}") from error
         return _with_key(Found(spec=spec, base_url=base_url, api_key=api_key, why=why))
     if base_url is not None:
-        return _served(base_url, api_key, "--base-url")
-    found = _by_environment() or _on_this_machine()
+        return _served(base_url, api_key, where)
+    if api_key is not None and not os.environ.get("OPENAI_BASE_URL"):
+        raise UsageError("--api-key-env: nothing says whose key it is; give --model or --base-url, too")
+    found = _by_environment(api_key) or _on_this_machine()
     if found is None:
         raise UsageError(f"{NO_MODEL.partition('.')[0]}. {WAYS}")
     return _with_key(found)
 
 
-def _by_environment() -> Found | None:
+def _by_environment(api_key: str | None) -> Found | None:
     if os.environ.get("OPENAI_BASE_URL"):  # it decides where an OpenAI request goes, key or not
-        return _served(os.environ["OPENAI_BASE_URL"], None, "OPENAI_BASE_URL")
+        return _served(os.environ["OPENAI_BASE_URL"], api_key, "OPENAI_BASE_URL")
     for variable, spec in (("OPENAI_API_KEY", OPENAI_MODEL), ("ANTHROPIC_API_KEY", ANTHROPIC_MODEL)):
         if os.environ.get(variable, "").strip():
             return Found(spec=spec, why=variable)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import make_toolbox, tell_notes
+from toolnexus.cli.build import make_toolbox
 from toolnexus.cli.exits import DONE, INCOMPLETE
+from toolnexus.cli.notes import tell_notes
 from toolnexus.cli.view.words import cells, fit, one_line, printable
 from toolnexus.client import Client
 from toolnexus.tools.skills import SkillIssue
+from toolnexus.tools.skills.load import NOT_LOADED
 
-_NOT_LOADED = ("missing-name", "malformed-frontmatter", "unreadable")
 NAME_WIDTH = 40
 WIDTH = 100
 
@@ -52,12 +53,12 @@ def lacking(client: Client) -> list[str]:
         for name, status in client.mcp_status().items()
         if status["status"] not in ("connected", "disabled")
     ]
-    return lines + [_about(issue) for issue in client.skill_report if issue["reason"] in _NOT_LOADED]
+    return lines + [_about(issue) for issue in client.skill_report if issue["reason"] in NOT_LOADED]
 
 
 def notes(client: Client) -> list[str]:
-    """What else is to know: keys that change nothing, skills that are loaded but odd, or hidden."""
-    issues = [_about(issue) for issue in client.skill_report if issue["reason"] not in _NOT_LOADED]
+    """What else is to know: keys that change nothing, skills that are odd, or shadowed by another."""
+    issues = [_about(issue) for issue in client.skill_report if issue["reason"] not in NOT_LOADED]
     return [*client.mcp_report, *issues]
 
 

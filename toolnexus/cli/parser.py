@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import TypeAlias
 
 from toolnexus.cli.exits import DONE, TABLE
 
 FAULTS = ("kill-server", "hang", "deny", "limit")
+REPORTED = ("toolnexus.skills", "toolnexus.sources")
+"""Loggers whose warnings `tools` and `agents` report in words of their own."""
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -121,6 +124,7 @@ def _add_tools(commands: Commands) -> None:
         "Exit code 3 when a server or a skill is missing.",
     )
     tools.add_argument("--json", action="store_true", help="one JSON object, with the schemas")
+    tools.set_defaults(reported=REPORTED)
     _add_sources(tools)
 
 
@@ -134,6 +138,7 @@ def _add_agents(commands: Commands) -> None:
         "Exit code 3 when a server or a skill is missing, so that the lists may be short.",
     )
     agents.add_argument("--json", action="store_true", help="one JSON object")
+    agents.set_defaults(reported=REPORTED)
     _add_sources(agents)
 
 
@@ -181,7 +186,7 @@ def _command(
     text: str,
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=help, description=text, epilog=TABLE)
-    parser.set_defaults(command=name, module=module)
+    parser.set_defaults(command=name, module=module, reported=())
     return parser
 
 
@@ -219,12 +224,20 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="agents as Markdown files, such as .claude/agents; may be repeated",
     )
+    tools.add_argument(
+        "--agent-model",
+        type=_alias,
+        metavar="ALIAS=PROVIDER:NAME",
+        action="append",
+        default=[],
+        help="what a model name in these files means, such as haiku=openai:gpt-5-nano; may be repeated",
+    )
     builtins = tools.add_mutually_exclusive_group()
     builtins.add_argument(
         "--builtins",
         metavar="NAMES",
-        help="builtin tools, with commas, or all (default without --config: read,grep,glob,question, which "
-        "change nothing)",
+        help="builtin tools, with commas, or all (default where the document names none: "
+        "read,grep,glob,question, which change nothing)",
     )
     builtins.add_argument("--no-builtins", action="store_true", help="no builtin tools")
     tools.add_argument(
@@ -233,14 +246,23 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 60:
-        raise argparse.ArgumentTypeError(f"{text!r} must be 0 to 60 seconds")
-    return value
+    with suppress(ValueError):
+        value = float(text)
+        if 0 <= value <= 60:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds, 0 to 60")
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
-    return value
+    with suppress(ValueError):
+        value = int(text)
+        if value >= 1:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+
+
+def _alias(text: str) -> tuple[str, str]:
+    name, _, model = text.partition("=")
+    if not name.strip() or ":" not in model:
+        raise argparse.ArgumentTypeError(f"{text!r} must look like haiku=openai:gpt-5-nano")
+    return name.strip(), model.strip()

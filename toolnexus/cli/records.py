@@ -28,6 +28,7 @@ _KEPT = (
     "mcp",
     "skills",
     "agents",
+    "agent_model",
     "builtins",
     "no_builtins",
     "workdir",
@@ -35,6 +36,7 @@ _KEPT = (
     "max_turns",
     "conversation",
 )
+_UNLESS: dict[str, Any] = {"no_builtins": False, "agent_model": []}
 _FILES = ("config", "mcp")
 _ENDPOINT = ("base_url", "api_key", "headers")
 
@@ -68,7 +70,7 @@ def recorded_run(record: Record) -> tuple[Namespace, list[Message]]:
         )
     try:
         header = cast("dict[str, Any]", run)
-        given: dict[str, Any] = {**dict.fromkeys(_KEPT), "no_builtins": False, **header["options"]}
+        given: dict[str, Any] = {**dict.fromkeys(_KEPT), **_UNLESS, **header["options"]}
         asked = message_from_json({"v": 1, "role": "user", "parts": header["prompt"]})
         files: dict[str, str] = {**header["files"]}
     except (LookupError, TypeError, ValueError) as error:

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import SYSTEM, client_without_model, source_options
+from toolnexus.cli.build import SYSTEM, given_options, make_client_of
 from toolnexus.cli.exits import DONE, ERROR, INCOMPLETE, PENDING
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.person import Person
@@ -23,16 +23,13 @@ def command(options: Namespace) -> int:
 async def _play(options: Namespace) -> int:
     replay = ReplayingModel(options.file)
     asked, prompt = recorded_run(replay.record)
-    given = source_options(asked) | {
-        "model": replay,
-        "mcp": recorded_servers(replay.record) or None,
-        "hooks": [replay.tools],
-        "store": None,
-    }
-    system = asked.system or (SYSTEM if asked.config is None else None)
-    named = {"system_prompt": system, "max_turns": asked.max_turns}
-    given |= {name: value for name, value in named.items() if value is not None}
-    client = client_without_model(asked, given)
+    given = given_options(asked) | {"model": replay, "hooks": [replay.tools], "store": None}
+    servers = recorded_servers(replay.record)
+    if servers or asked.config is not None:
+        given["mcp"] = servers or None
+    if asked.config is None:
+        given.setdefault("system_prompt", SYSTEM)
+    client = make_client_of(asked, given)
     code = await show(client, prompt, options, Person(LineReader(sys.stdin), sys.stderr))
     if replay.left and code in (DONE, INCOMPLETE, PENDING):
         print(f"toolnexus: the record holds more than was asked: {'; '.join(replay.left)}", file=sys.stderr)

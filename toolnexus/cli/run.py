@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from toolnexus.cli import loop
-from toolnexus.cli.build import make_client
+from toolnexus.cli.build import is_kept, make_client
 from toolnexus.cli.exits import OF_STATUS, UsageError
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.person import Person
@@ -23,12 +23,19 @@ from toolnexus.errors import ConfigError
 
 def command(options: Namespace) -> int:
     """Ask once. The answer goes to stdout, everything else to stderr. Gives the exit code."""
-    if options.conversation is not None and options.store is None:
-        raise UsageError("--conversation needs --store FILE, where the conversation is kept")
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = _text(options.prompt)
     if not prompt.strip():
         raise UsageError("the prompt is empty; give a text, or - to read it from standard input")
     return loop.run(_ask(options, [prompt, *[attached(file) for file in options.attach]]))
+
+
+def _text(given: str) -> str:
+    try:
+        prompt = sys.stdin.read() if given == "-" else given
+        prompt.encode()  # Python lets foreign bytes of arguments and of standard input through
+    except UnicodeError:
+        raise UsageError("the prompt is no UTF-8 text") from None
+    return prompt
 
 
 async def _ask(options: Namespace, prompt: Sequence[str | MediaPart]) -> int:
@@ -40,6 +47,9 @@ async def _ask(options: Namespace, prompt: Sequence[str | MediaPart]) -> int:
         recorded = recorder(options, prompt)
     # a program that reads the events answers questions itself: for it the run ends pending
     client, _ = make_client(options, None if options.json else person, recorded)
+    if options.conversation is not None and not is_kept(client):
+        await client.aclose()
+        raise UsageError("--conversation needs --store FILE, or a document with a store")
     return await show(client, prompt, options, person, options.conversation)
 
 

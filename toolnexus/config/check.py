@@ -14,6 +14,7 @@ from toolnexus.config.shape import Root
 from toolnexus.config.source import Source
 from toolnexus.config.table import Table, camel
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.options import instead
 
 _TYPES = {
     "string_type": "text",
@@ -120,7 +121,7 @@ def _unknown(key: str, table: Mapping[str, Any], kind: type[Table]) -> str:
         return hint
     allowed = kind.keys()
     near = did_you_mean(key, map(camel, allowed) if key != key.lower() else allowed)
-    return f"unknown key{near}{' Allowed' if near else '; allowed'}: {', '.join(sorted(allowed))}"
+    return f"unknown key{instead(near, sorted(allowed))}"
 
 
 def _text(detail: ErrorDetails, *, secret: bool) -> str:

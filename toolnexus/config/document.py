@@ -10,6 +10,21 @@ from toolnexus.client import Client
 from toolnexus.config.source import read_source
 from toolnexus.errors import ConfigError
 
+_NEVER_NONE = (
+    "agents",
+    "tools",
+    "hooks",
+    "system_prompt",
+    "max_turns",
+    "max_sub_agent_depth",
+    "max_sub_agents",
+)
+"""Options of a client that cannot be None: as an override it means that the option is not given."""
+_WORDS = (
+    ("pass api_key=…", 'write api_key = "${NAME}"'),
+    ("base_url=…", "base_url"),
+    ("headers=…", "headers"),
+)
 _MOST_LINES = 100
 _LONGEST_LINE = 1000
 
@@ -55,6 +70,50 @@ class Document:
     def __repr__(self) -> str:
         return f"Document({self.where!r})"
 
+    @property
+    def model_name(self) -> str | None:
+        """The model that it names, None when it names none. Raises `ConfigError` for an unset variable."""
+        endpoint = self._settings.endpoint
+        if lacking := endpoint.missing.get("model"):
+            raise self._error(lacking)
+        return (
+            endpoint.model
+            if endpoint.model is None or isinstance(endpoint.model, str)
+            else endpoint.model.name
+        )
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The options of `Client` that it says something of, the model and its address apart."""
+        return frozenset(self._settings.makers)
+
+    def lacking(self) -> list[str]:
+        """What the surroundings lack to use all of it, a line each: variables, folders, files."""
+        return str(self._error(lines)).splitlines() if (lines := self._settings.lacking({})) else []
+
+    def address(self, overrides: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """Base URL and key of its model beside some options of the host; each None when it says none.
+
+        Raises `ConfigError` for an unset variable.
+        """
+        endpoint = self._settings.endpoint.used(overrides)
+        if lacking := [line for lines in endpoint.missing.values() for line in lines]:
+            raise self._error(lacking)
+        return endpoint.base_url, endpoint.api_key
+
+    def view(self, **overrides: Any) -> Client:
+        """A client for looking at what there is: its models cannot be asked, so that no key is needed.
+
+        Raises `ConfigError` like `client`.
+        """
+        if lacking := self._settings.lacking_to_look(overrides):
+            raise self._error(lacking)
+        try:
+            return Client(**self._settings.options_to_look(overrides))
+        except ConfigError as error:
+            error.args = self._error(self._settings.filler.redact(str(error)).splitlines()).args
+            raise error from None
+
     def options(self) -> dict[str, Any]:
         """The keyword arguments of `Client` that the document gives; new objects each time.
 
@@ -82,12 +141,22 @@ class Document:
         try:
             return Client(**options)
         except ConfigError as error:
-            text = self._settings.filler.redact(str(error))
-            if text.startswith(tuple(overrides)):
-                raise
-            raise type(error)(f"{self.where}: {text}") from None
+            text = _worded(self._settings.filler.redact(str(error)))
+            own = {name: value for name, value in self._options(overrides).items() if name not in overrides}
+            named = f"{self.where}: {text}" if not overrides or self._refused(own) == text else text
+            error.args = (named,)  # it keeps its type
+            raise error from None
+
+    def _refused(self, options: Mapping[str, Any]) -> str | None:
+        """Why there can be no client of these options of the document alone."""
+        try:
+            Client(**options).close()
+        except ConfigError as error:
+            return _worded(self._settings.filler.redact(str(error)))
+        return None
 
     def _options(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        overrides = {n: v for n, v in overrides.items() if v is not None or n not in _NEVER_NONE}
         if lacking := self._settings.lacking(overrides):
             raise self._error(lacking)
         try:
@@ -96,10 +165,18 @@ class Document:
             raise self._error([self._settings.filler.redact(str(error))]) from None
 
     def _error(self, findings: Collection[str]) -> ConfigError:
-        lines = [f"{self.where}: {_short(line)}" for line in list(findings)[:_MOST_LINES]]
+        redact = self._settings.filler.redact
+        lines = [f"{self.where}: {_short(_worded(redact(line)))}" for line in list(findings)[:_MOST_LINES]]
         if len(findings) > _MOST_LINES:
             lines.append(f"{self.where}: and {len(findings) - _MOST_LINES} more")
         return ConfigError("\n".join(lines))
+
+
+def _worded(line: str) -> str:
+    """An error about options of Python in the words of a document."""
+    for ours, theirs in _WORDS:
+        line = line.replace(ours, theirs)
+    return line
 
 
 def _short(line: str) -> str:

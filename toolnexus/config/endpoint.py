@@ -13,7 +13,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.models.http import check_headers
 from toolnexus.models.keys import check_url
-from toolnexus.models.registry import split_spec
+from toolnexus.models.registry import make, split_spec
 from toolnexus.models.retry import RetryPolicy
 
 OPTIONS = ("model", "base_url", "api_key", "headers")
@@ -48,16 +48,9 @@ class Endpoint:
         Raises `ConfigError` that begins with `place`, among others for a known host without a key.
         """
         assert isinstance(self.model, str)
-        provider, name = split_spec(self.model)
         settings = {key: getattr(self, key) for key in OPTIONS[1:]} | deepcopy(dict(self.more))
         try:
-            if provider == "openai":
-                from toolnexus.models.openai import OpenAIModel
-
-                return OpenAIModel(name, **settings)
-            from toolnexus.models.anthropic import AnthropicModel
-
-            return AnthropicModel(name, **settings)
+            return make(self.model, **settings)
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.config.plain import table_of
+from toolnexus.core.jsonc import plain_json
+from toolnexus.core.strict_json import decode
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -22,28 +22,7 @@ def from_toml(text: str) -> Any:
 
 def from_json(text: str) -> Any:
     """The value of a JSON text, in which comments and trailing commas may stand."""
-    return json.loads(_plain(text), object_pairs_hook=table_of, parse_constant=_no_constant)
-
-
-# A string or comment without its end is one token up to the end of the text: no text takes long.
-_COMMENT = re.compile(r'"(?:\\.|[^"\\])*+"?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?', re.S)
-_COMMA = re.compile(r'"(?:\\.|[^"\\])*+"?|,(?=\s*+[}\]])', re.S)
-
-
-def _plain(text: str) -> str:
-    """`text` with comments and trailing commas blanked out; positions stay true."""
-    for token in (_COMMENT, _COMMA):  # a comma may trail only once the comment behind it is gone
-        text = token.sub(_blank, text)
-    return text
-
-
-def _blank(match: re.Match[str]) -> str:
-    token = match[0]
-    return token if token[0] == '"' else re.sub(r"[^\n]", " ", token)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
+    return decode(plain_json(text), pairs=table_of)
 
 
 def from_yaml(text: str) -> Any:

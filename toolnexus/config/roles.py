@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.client import MAIN
 from toolnexus.config import shape
 from toolnexus.config.endpoint import Endpoint, read_endpoint
 from toolnexus.config.plain import path_text
+from toolnexus.config.unasked import Unasked
 from toolnexus.config.values import Filler
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
 from toolnexus.errors import ConfigError
 from toolnexus.models.registry import split_spec
+from toolnexus.tools.filters import is_glob
 
 if TYPE_CHECKING:
     from toolnexus.agents.files import AgentFiles
 
 _OPTION = "agents"
+MODELS = "models of agents"
+"""What a variable is needed for that only stands in their models: whoever asks none of them needs none."""
 _MOST_NAMES = 20
 _MOST_FINDINGS = 100
 _MOST_COMPARED = 500
@@ -38,14 +42,20 @@ class _Role:
     options: Mapping[str, Any]
     model: str | Endpoint | None
 
-    def agent(self) -> Agent:
-        model = self.model.build(f"{self.place}.model") if isinstance(self.model, Endpoint) else self.model
+    def agent(self, *, asked: bool) -> Agent:
+        model = self.model
+        if isinstance(model, Endpoint):
+            model = model.build(f"{self.place}.model") if asked else Unasked(str(model.model))
         return Agent(**deepcopy(dict(self.options)), model=model)
 
 
-def read_roles(
-    root: shape.Root, filler: Filler, report: list[str], *, whole: bool
-) -> Callable[[], list[Agent]]:
+class MakeAgents(Protocol):
+    """Makes the agents of a document, new ones each time. `asked` False: their own models need no key."""
+
+    def __call__(self, *, asked: bool = True) -> list[Agent]: ...
+
+
+def read_roles(root: shape.Root, filler: Filler, report: list[str], *, whole: bool) -> MakeAgents:
     """What makes the agents.
 
     A name that two of them have is a finding, and so is one that nobody has, if the agents are `whole`.
@@ -59,7 +69,11 @@ def read_roles(
     _check_names([(name, place) for name, place, _ in named], filler)
     if whole and (files is not None or root.agent_files is None):
         _check_delegates(named, filler)
-    return lambda: [*(role.agent() for role in roles), *from_files]
+
+    def make(*, asked: bool = True) -> list[Agent]:
+        return [*(role.agent(asked=asked) for role in roles), *from_files]
+
+    return make
 
 
 def _tables(
@@ -92,8 +106,8 @@ def _model(
     model: str | shape.Model | None, place: str, filler: Filler, report: list[str]
 ) -> str | Endpoint | None:
     if isinstance(model, shape.Model):
-        return read_endpoint(model, place, filler, report, option=_OPTION)
-    name = None if model is None else filler.text(model, place, _OPTION)
+        return read_endpoint(model, place, filler, report, option=MODELS)
+    name = None if model is None else filler.text(model, place, MODELS)
     if name is not None and ":" in name:  # a bare name is one at the client's own endpoint
         filler.attempt(place, split_spec, name)
     return name
@@ -109,7 +123,7 @@ def _files(
     else:
         place, listed = "agent_files", given
     paths = filler.paths(listed, place, _OPTION)
-    filled = {name: filler.text(text, f"agent_files.models.{name}", _OPTION) for name, text in models.items()}
+    filled = {name: filler.text(text, f"agent_files.models.{name}", MODELS) for name, text in models.items()}
     there = [path for path in paths if path is not None and _exists(path, place, filler)]
     from toolnexus.agents.files import read_agents
 
@@ -144,8 +158,8 @@ def _check_delegates(named: Sequence[tuple[str, str, Any]], filler: Filler) -> N
     unknown = (
         (place, other)
         for _, place, agents in named
-        for other in agents or ()
-        if isinstance(other, str) and other not in exists
+        for other in (() if agents is None or isinstance(agents, bool) else agents)
+        if isinstance(other, str) and other not in exists and not is_glob(other)
     )
     for place, other in islice(unknown, _MOST_FINDINGS):  # looking for what is near takes its time
         near = did_you_mean(other, known[:_MOST_COMPARED])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolnexus.tools.mcp_config import MAX_TIMEOUT, PROTOCOLS, TYPES, UNSUPPORTED
+
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
 _VALUES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
@@ -26,16 +28,17 @@ SERVER: dict[str, Any] = {
         "headers": {"description": "Headers of every request to it.", **_VALUES},
         "type": {
             "description": "Found out from `command` and `url` when left out.",
-            "enum": ["stdio", "local", "http", "streamable-http", "streamableHttp", "remote", "sse"],
+            "enum": [*TYPES, *UNSUPPORTED],
         },
         "timeout": {
             "description": "Milliseconds to connect in, and for each call (30000).",
             "type": "number",
             "exclusiveMinimum": 0,
+            "maximum": MAX_TIMEOUT,
         },
         "protocol": {
             "description": "Which protocol it speaks; 'auto' finds out.",
-            "enum": ["auto", "handshake", "stateless"],
+            "enum": list(PROTOCOLS),
         },
         "enabled": {"description": "false: it is not connected.", "type": "boolean"},
         "disabled": {"description": "true: it is not connected.", "type": "boolean"},

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from toolnexus.config.values import UNSET, Filler
-from toolnexus.errors import ConfigError
-from toolnexus.tools.mcp_config import load_mcp_config, mcp_report
+from toolnexus.config.values import Filler, Secret
+from toolnexus.errors import ConfigError, UnsetVariable
+from toolnexus.tools.mcp_config import mcp_report, read_mcp_config
 
 
 def read_servers(
@@ -51,7 +48,7 @@ def _placed(table: Mapping[str, Any], place: str, filler: Filler) -> dict[str, A
             else value
             for key, value in table.items()
         }
-    out: dict[str, Any] = _here(table, str(filler.folder))
+    out: dict[str, Any] = _unseen(_here(table, str(filler.folder)))
     if "command" not in table or table.get("enabled") is False or table.get("disabled") is True:
         return out
     out.setdefault("cwd", str(filler.folder))
@@ -60,6 +57,23 @@ def _placed(table: Mapping[str, Any], place: str, filler: Filler) -> dict[str, A
             path = filler.path(text, f"{place}.{key}", "mcp")
             out[key] = text if path is None else str(path)
     return out
+
+
+def _unseen(server: dict[str, Any]) -> dict[str, Any]:
+    """The same server, with a repr that shows nothing of what may be secret."""
+    for key in ("env", "environment", "headers"):
+        if isinstance(table := server.get(key), Mapping):
+            values = cast("Mapping[str, Any]", table)
+            server[key] = {n: Secret(v) if isinstance(v, str) else v for n, v in values.items()}
+    for key in ("args", "command"):
+        if isinstance(words := server.get(key), list):
+            given = cast("list[Any]", words)
+            server[key] = [
+                Secret(w) if isinstance(w, str) and n + (key == "args") else w for n, w in enumerate(given)
+            ]
+    if isinstance(url := server.get("url"), str) and ("?" in url or "@" in url):
+        server["url"] = Secret(url)
+    return server
 
 
 def _here(value: Any, folder: str) -> Any:
@@ -77,33 +91,13 @@ def _check(
     config: Path | Mapping[str, Any], place: str, prefix: str, filler: Filler, report: list[str]
 ) -> None:
     try:
-        with _silent():
-            configs = load_mcp_config(config)
+        found = read_mcp_config(config)
+    except UnsetVariable as error:
+        if not any(line.startswith(f"{place}.") for line in filler.missing.get("mcp", ())):
+            filler.lacks("mcp", place, str(error).removeprefix(prefix))
     except ConfigError as error:
-        text = str(error).removeprefix(prefix)
-        if UNSET not in text:
-            filler.findings.append(f"{place}: {text}")
-        elif not any(line.startswith(f"{place}.") for line in filler.missing.get("mcp", ())):
-            filler.lacks("mcp", place, text)
+        filler.findings.append(f"{place}: {str(error).removeprefix(prefix)}")
     else:
-        report += [f"{place}: {line.removeprefix(prefix)}" for line in mcp_report(configs)]
-
-
-class _OtherThreads(logging.Filter):
-    def __init__(self) -> None:
-        super().__init__()
-        self._thread = threading.get_ident()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.thread != self._thread
-
-
-@contextmanager
-def _silent() -> Generator[None]:
-    """Without warnings: the client gives them once it really takes the configuration."""
-    logger, quiet = logging.getLogger("toolnexus.mcp"), _OtherThreads()
-    logger.addFilter(quiet)
-    try:
-        yield
-    finally:
-        logger.removeFilter(quiet)
+        serious = [note.text for note in found.notes if note.serious]
+        lines = dict.fromkeys([*mcp_report(found.servers), *serious])
+        report += [f"{place}: {line.removeprefix(prefix)}" for line in lines]

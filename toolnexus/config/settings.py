@@ -12,8 +12,9 @@ from typing import Any
 from toolnexus.config import shape
 from toolnexus.config.check import Checked
 from toolnexus.config.endpoint import OPTIONS, read_endpoint
-from toolnexus.config.roles import read_roles
+from toolnexus.config.roles import MODELS, MakeAgents, read_roles
 from toolnexus.config.servers import read_mcp, read_servers
+from toolnexus.config.unasked import unasked
 from toolnexus.config.values import Filler
 from toolnexus.core.usage import Budget
 from toolnexus.models.registry import split_spec
@@ -38,6 +39,7 @@ class Settings:
         """`key: text` lines for what was read and is not as good as it could be."""
         self.makers: dict[str, Callable[[], Any]] = {}
         """By option: makes its value, a new one each time. The model is in `endpoint`."""
+        self.agents: MakeAgents | None = None
         self._model()
         for name, value in root.given(*_PLAIN).items():
             self.makers[name] = partial(deepcopy, value)
@@ -49,7 +51,7 @@ class Settings:
         self._builtins()
         if root.agents is not None or root.agent_files is not None:
             whole = checked.has_whole("agents", depth=2) and checked.has_whole("agent_files", depth=9)
-            self.makers["agents"] = read_roles(root, self.filler, self.report, whole=whole)
+            self.makers["agents"] = self.agents = read_roles(root, self.filler, self.report, whole=whole)
         self._store()
         self._workdir()
 
@@ -57,7 +59,21 @@ class Settings:
         """What is not there of all that is used beside options that the host gives itself."""
         of_model = self.endpoint.used(overrides).missing.values()
         makers = [name for name in self.makers if name not in overrides]
-        return [*(line for lines in of_model for line in lines), *self.filler.lacking(makers)]
+        more = [MODELS] if "agents" in makers else []
+        return [*(line for lines in of_model for line in lines), *self.filler.lacking([*makers, *more])]
+
+    def lacking_to_look(self, overrides: Mapping[str, Any]) -> list[str]:
+        """What is not there of all that is used when nothing is asked or stored."""
+        unused = {*overrides, "store", "allowed_models"}
+        return self.filler.lacking([name for name in self.makers if name not in unused])
+
+    def options_to_look(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """Keyword arguments of a client that is not asked."""
+        makers = {n: make for n, make in self.makers.items() if n not in {*overrides, "store"}}
+        if self.agents is not None and "agents" in makers:
+            makers["agents"] = partial(self.agents, asked=False)
+        model = self.endpoint.model
+        return unasked({"model": model, **{name: make() for name, make in makers.items()}, **overrides})
 
     def options(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a client. Raises `ConfigError` for a known host without a key."""
@@ -144,6 +160,8 @@ class Settings:
         elif os.path.isdir(path) or not os.path.isdir(path.parent):
             what = "a folder, not a file" if os.path.isdir(path) else "in a folder that does not exist"
             self.filler.lacks("store", "store", f"{str(path)!r} is {what}")
+        elif os.path.exists(path) and not os.path.isfile(path):
+            self.filler.lacks("store", "store", f"{str(path)!r} is no regular file")
         self.makers["store"] = partial(SqliteStore, path)
 
     def _workdir(self) -> None:

@@ -156,8 +156,10 @@ class Agent(Table):
     ) = Field(
         None, description="Names and globs (these and nothing else), or filters by kind. Without: everything."
     )
-    agents: list[str] | None = Field(
-        None, description="Whom it may delegate to, by name. Without: everybody; []: nobody."
+    agents: Filter | None = Field(
+        None,
+        description="Whom it may delegate to: names and globs, {name: bool}, or a bool. Without: everybody; "
+        "[] and false: nobody.",
     )
     max_turns: Count | None = Field(
         None, description="Model requests of one run. Without: those of its caller."

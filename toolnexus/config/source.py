@@ -10,6 +10,7 @@ from typing import Any, cast
 from toolnexus.config import plain
 from toolnexus.config.formats import READERS
 from toolnexus.config.plain import kind_of
+from toolnexus.core.files import read_text, reason
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
 
@@ -60,7 +61,10 @@ def _read(path: Path, where: str) -> object:
         raise ConfigError(
             f"{where}: {path.suffix or path.name!r} tells no format; allowed are {', '.join(READERS)}{near}"
         )
-    text = _text(path, where)
+    try:
+        text = read_text(path, MOST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{where}: it cannot be read: {reason(error)}") from None
     try:
         data = reader(text)
     except RecursionError:
@@ -68,22 +72,3 @@ def _read(path: Path, where: str) -> object:
     except ValueError as error:  # its cause may quote a line that holds a secret
         raise ConfigError(f"{where}: it does not parse: {' '.join(str(error).split())}") from None
     return {} if data is None else data
-
-
-def _text(path: Path, where: str) -> str:
-    try:
-        if path.exists() and not path.is_file():  # reading a pipe or a device might never end
-            raise ConfigError(f"{where}: it is no file")
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except ConfigError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{where}: it cannot be read: {reason}") from None
-    if len(data) > MOST_BYTES:
-        raise ConfigError(f"{where}: it is larger than {MOST_BYTES:,} bytes, which no config document needs")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: it is no UTF-8 text (byte {error.start})") from None

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, UnsetVariable, VariableError
 from toolnexus.runtime.redact import MASK, Redactor
 from toolnexus.tools.mcp_values import Reader, Values
-
-UNSET = "which is not set"
-"""What the error of a missing variable says: it is no mistake of the document."""
 
 _VARIABLE = re.compile(r"(\$\{[^}]*\}?)")
 
@@ -44,24 +41,26 @@ class Filler:
         self.redact = Redactor()
         self._values = Values(folder, ())
 
-    def text(self, text: str, key: str, option: str, *, private: bool = False) -> str | None:
-        """`text` with its variables filled in; None when one is not set, which is noted."""
+    def text(self, text: str, key: str, option: str) -> str | None:
+        """`text` with its variables filled in; None when one is not set, which is noted.
+
+        What a variable holds is shown in no error, whatever it is called.
+        """
         reader = self._values.reader("")
-        parts = [self._part(reader, part, key, option, private) for part in _VARIABLE.split(text)]
+        parts = [self._part(reader, part, key, option) for part in _VARIABLE.split(text)]
         for secret in reader.secrets:
             self.redact.add(secret)
         known = [part for part in parts if part is not None]
         return "".join(known) if len(known) == len(parts) else None
 
-    def _part(self, reader: Reader, part: str, key: str, option: str, private: bool) -> str | None:
+    def _part(self, reader: Reader, part: str, key: str, option: str) -> str | None:
         try:
-            value = reader.fill(part, key, private=private)
-        except ConfigError as error:
-            why = str(error).removeprefix(f": {key!r} ")
-            if UNSET in why:
-                self.lacks(option, key, why)
-            else:
-                self.findings.append(f"{key}: {why}")
+            value = reader.fill(part, key, private=True)
+        except UnsetVariable as error:
+            self.lacks(option, key, error.why)
+            return None
+        except VariableError as error:
+            self.findings.append(f"{key}: {error.why}")
             return None
         if part.startswith("${") and value == part:
             wrong = f"{part[:40]!r} is no variable; write ${{NAME}} or ${{NAME:-default}}"
@@ -71,7 +70,7 @@ class Filler:
 
     def secret(self, text: str, key: str, option: str) -> Secret | None:
         """Like `text`, for a value that nothing may show."""
-        value = self.text(text, key, option, private=True)
+        value = self.text(text, key, option)
         return None if value is None else Secret(value)
 
     def secrets(self, table: Mapping[str, str], key: str, option: str) -> dict[str, str]:

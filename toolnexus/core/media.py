@@ -70,10 +70,16 @@ def sniff(start: bytes) -> str | None:
     return None
 
 
+def image_kind(start: bytes) -> str | None:
+    """Which of `IMAGES` the first bytes of a content tell; None when they tell none."""
+    kind = sniff(start)
+    return kind if kind in IMAGES else None
+
+
 def fault(kind: str, data: str) -> str | None:
     """Why no endpoint takes base64 `data` as an image or a PDF; None when nothing is known against it."""
     if kind in IMAGES:
-        if sniff(first_bytes(data, START)) not in IMAGES:
+        if image_kind(first_bytes(data, START)) is None:
             return "its content is no PNG, JPEG, GIF or WebP image"
         if len(data) > MAX_IMAGE:
             return f"it has {size_of(data):,} bytes, and endpoints take {MAX_IMAGE // 4 * 3:,} for an image"

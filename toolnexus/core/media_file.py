@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from binascii import b2a_base64
 
+from toolnexus.core.files import read_start, reason
 from toolnexus.core.media import (
     IMAGES,
     MAX_FILE,
@@ -33,7 +33,10 @@ def load(path: str | os.PathLike[str], mime_type: str | None) -> tuple[str, str,
     file = os.path.expanduser(str(given))
     where = f"MediaPart.from_file({given!r})"
     label = plain_kind(mime_type)
-    content = _read(file, where)
+    try:
+        content = read_start(file, MAX_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"{where}: {reason(error)}") from error
     start = content[:START]
     kind = true_kind(label, start) if label else _kind_of(file, content)
     data = b2a_base64(content, newline=False).decode("ascii")
@@ -41,24 +44,6 @@ def load(path: str | os.PathLike[str], mime_type: str | None) -> tuple[str, str,
     if why is not None:
         raise ConfigError(f"{where}: {why}")
     return kind, data, os.path.basename(file)
-
-
-def _read(file: str, where: str) -> bytes:
-    try:
-        with open(file, "rb", opener=_at_once) as opened:
-            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
-            content = opened.read(MAX_FILE + 1) if regular else b""
-    except OSError as error:
-        raise ConfigError(f"{where}: {error.strerror or error}") from error
-    except ValueError as error:  # a NUL in the path
-        raise ConfigError(f"{where}: {error}") from error
-    if not regular:
-        raise ConfigError(f"{where}: it is no regular file")
-    return content
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _kind_of(file: str, content: bytes) -> str:

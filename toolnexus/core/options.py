@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
 
 _LONGEST = 80
@@ -45,6 +46,17 @@ def seconds(option: str, value: object, otherwise: str = "") -> None:
         raise wrong(option, value, f"give a number of seconds{otherwise}")
     if value < 0:
         raise ConfigError(f"{option}={value!r} must be 0 or more{otherwise}")
+
+
+def unknown_key(where: str, key: object, allowed: Iterable[str]) -> ConfigError:
+    """The error for a key that is none: the nearest that is one, and all that are allowed."""
+    names = list(allowed)
+    return ConfigError(f"{where}: unknown key {key!r}{instead(did_you_mean(str(key), names), names)}")
+
+
+def instead(near: str, allowed: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: what was `near` it, and all that are allowed."""
+    return f"{near}{' Allowed' if near else '; allowed'}: {', '.join(allowed)}"
 
 
 def items(option: str, value: object, allowed: str) -> tuple[Any, ...]:

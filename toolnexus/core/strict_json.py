@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 
@@ -22,12 +23,16 @@ def _finite(text: str) -> float:
 _decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
-def decode(text: str) -> Any:
-    """The value that `text` holds.
+def decode(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The value that `text` holds. `pairs` makes the value of an object, also where keys stand twice.
 
     Raises `ValueError` (a `json.JSONDecodeError` with its position where the text is no JSON), and
     `RecursionError` for what is nested too deeply.
     """
+    if pairs is not None:
+        return json.JSONDecoder(
+            object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite
+        ).decode(text)
     try:
         value, end = _decoder.raw_decode(text)
     except json.JSONDecodeError:

@@ -29,7 +29,7 @@ from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
-from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 
 logger = logging.getLogger("toolnexus.agents")
 
@@ -78,6 +78,8 @@ class Agent:
     output_type: Any = None
     """What its runs answer with: a type that pydantic takes (a model, a dataclass, `list[int]`, …) or
     a JSON Schema. `result.output` is the checked value then; a caller's model reads it as JSON."""
+    origin: str | None = field(default=None, repr=False, compare=False)
+    """Where it was written down, such as a file: errors name it."""
     scope: Scope = field(init=False, repr=False, compare=False)
     """The parsed `tools` and `agents`."""
     settings: RunSettings = field(init=False, repr=False, compare=False)
@@ -150,10 +152,11 @@ class Agent:
             frame.transcript += as_messages(input)
         elif frame.resumed.definition not in ("", self._digest):
             logger.warning("agent %r was changed while its run waited; it goes on as it is now", self.name)
-        roots = environment.view(self, ctx).roots
+        view = environment.view(self, ctx)
         answering = Answering.of(ctx.get(OUTPUT) or self.output, frame)
-        values = {MODEL: model, MODEL_OVERRIDE: None, OUTPUT: None, READ_ROOTS: roots}
-        return ctx.having(values), environment, answering
+        values = {MODEL: model, MODEL_OVERRIDE: None, OUTPUT: None}
+        reach = {READ_ROOTS: view.roots, CLOSED_ROOTS: view.closed}
+        return ctx.having({**values, **reach}), environment, answering
 
     async def _turn(
         self, ctx: RunContext, view: View, answering: Answering | None

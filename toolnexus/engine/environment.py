@@ -145,7 +145,10 @@ class Environment:
         else:
             tools.append(task)
         roots = tuple([root for s in skills for root in s.roots])
-        return View(tools=tuple(tools), system=system, roots=roots, unoffered=unoffered)
+        closed = tuple(
+            [path for s in self._skill_sources(agent.scope) for path in s.found if path not in roots]
+        )
+        return View(tools=tuple(tools), system=system, roots=roots, closed=closed, unoffered=unoffered)
 
     def _offered(self, scope: Scope, denied: Sequence[Denial]) -> tuple[list[Tool], list[SkillSet]]:
         """The tools of a scope but `task`, and the skills that it may load.
@@ -175,8 +178,10 @@ class Environment:
         """The source that `tool` loads skills from, if it is such a tool."""
         if tool.source != "skill":
             return None
-        sources = [s for s in (self.sources.skills, *scope.own) if isinstance(s, SkillSource)]
-        return next((s for s in sources if any(tool is t for t in s.tools)), None)
+        return next((s for s in self._skill_sources(scope) if any(tool is t for t in s.tools)), None)
+
+    def _skill_sources(self, scope: Scope) -> list[SkillSource]:
+        return [s for s in (self.sources.skills, *scope.own) if isinstance(s, SkillSource)]
 
     def _line(self, target: Runnable, denied: Sequence[Denial]) -> str:
         about = f": {target.description}" if target.description else ""

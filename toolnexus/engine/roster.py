@@ -11,10 +11,11 @@ from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.environment import Environment
 from toolnexus.engine.scope import Known
-from toolnexus.errors import ConfigError, NameConflict
+from toolnexus.errors import ConfigError, NameConflict, UnknownNames
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
 from toolnexus.runtime.redact import Redactor
+from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
 from toolnexus.tools.skills import SkillSource
 from toolnexus.tools.skills.load import NOT_LOADED
 from toolnexus.tools.source import ToolSource
@@ -97,8 +98,15 @@ class Roster:
     def _check(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
         environment = self._environment
         known = self._known(agents, skills)
+        wrong: list[UnknownNames] = []
         for agent in agents:
-            agent.scope.check(known, f"agent {agent.name!r}: tools")
+            try:
+                agent.scope.check(known, f"{_called(agent)}: tools")
+            except UnknownNames as error:
+                wrong.append(error)
+        if wrong:
+            raise _unknown(wrong)
+        for agent in agents:
             if agent.model is not None:
                 environment.models.resolve(agent.model)
         for secret in (*environment.models.secrets, *environment.sources.secrets):
@@ -119,6 +127,19 @@ class Roster:
             awaited=["*"] if sources.lost else [f"{sanitize(name)}_*" for name in absent],
             skills_lost=any(issue["reason"] in NOT_LOADED for issue in report),
         )
+
+
+def _called(agent: Agent) -> str:
+    return f"agent {agent.name!r}{f' ({agent.origin})' if agent.origin else ''}"
+
+
+def _unknown(wrong: Sequence[UnknownNames]) -> UnknownNames:
+    """One error of several, with what to do about builtins that the client could have."""
+    lines = [str(error) for error in wrong]
+    names = tuple(dict.fromkeys(name for error in wrong for name in error.names))
+    if builtins := sorted({*names} & {*BUILTINS}):
+        lines.append(f"add to builtins what agents need of them: {', '.join(map(repr, builtins))}")
+    return UnknownNames("\n".join(lines), names)
 
 
 def _read_schemas(tools: Iterable[object]) -> None:
@@ -150,7 +171,7 @@ def reachable(roots: Iterable[Runnable], known: Mapping[str, Runnable]) -> list[
 
 def _below(agent: Agent, known: Mapping[str, Runnable]) -> list[Runnable]:
     targets = agent.scope.targets
-    if not targets.given:
+    if not targets.chosen:
         return []
-    targets.names.check(known, f"agent {agent.name!r}: agents", there="registered")
+    targets.names.check(known, f"{_called(agent)}: agents", there="registered")
     return [*(target for name, target in known.items() if targets.names.admits(name)), *targets.own]

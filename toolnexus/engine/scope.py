@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from toolnexus.core.names import MAX_NAME, did_you_mean, sanitize
+from toolnexus.core.options import unknown_key
 from toolnexus.core.tools import Tool
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, UnknownNames
 from toolnexus.runtime.context import Runnable
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
-from toolnexus.tools.filters import NameFilter
+from toolnexus.tools.filters import Expected, NameFilter
 from toolnexus.tools.source import ToolSource
 from toolnexus.tools.toolkit import check_unique
+
+logger = logging.getLogger("toolnexus.tools")
 
 ToolSpec = Tool | ToolSource | Callable[..., Any]
 """What may stand in a list of tools besides names: a tool, a source, a function."""
@@ -48,7 +52,7 @@ class Targets:
 
     names: NameFilter = field(default=NameFilter())
     own: tuple[Runnable, ...] = ()
-    given: bool = False
+    chosen: bool = False
     """Whether it says whom; otherwise everybody who is registered is meant."""
 
     @classmethod
@@ -56,7 +60,7 @@ class Targets:
         """The targets that `spec` writes down. Raises `ConfigError` that names the wrong entry."""
         if isinstance(spec, str) or not isinstance(spec, Sequence):
             names = NameFilter.of(spec, where)
-            return cls(names, given=spec is True or names != NameFilter())
+            return cls(names, chosen=spec is True or names != NameFilter())
         entries = tuple(cast("Sequence[Any]", spec))
         for entry in entries:
             if isinstance(entry, type) or not isinstance(entry, (str, Runnable)):
@@ -94,8 +98,7 @@ class Scope:
             filters = cast("Mapping[str, Any]", tools)
             for key in filters:
                 if key not in _KEYS:
-                    near = did_you_mean(str(key), _KEYS)
-                    raise ConfigError(f"{where}: {key!r} is no kind of tools; allowed: {list(_KEYS)}{near}")
+                    raise unknown_key(where, key, _KEYS)
             by_kind = {k: NameFilter.of(v, f"{where}: {k}") for k, v in filters.items()}
             return cls(by_kind=by_kind, targets=targets)
         if isinstance(tools, str) or not isinstance(tools, Sequence):
@@ -150,30 +153,52 @@ class Scope:
         builtins = self.by_kind.get("builtins")
         if builtins is not None and builtins.denies("task"):
             return False
-        if self.targets.given:
+        if self.targets.chosen:
             return True
         if self.names is not None:
             return self.names.admits("task")
         return builtins is None or builtins.admits("task")
 
     def check(self, known: Known, where: str) -> None:
-        """Hold every name of a tool against what exists. Raises `ConfigError` for one that does not."""
+        """Hold every name of a tool against what exists. Raises `UnknownNames` with all that do not."""
+        wrong: list[UnknownNames] = []
+        for filter, names, place, awaited in self._checks(known, where):
+            try:
+                filter.check(names, place, awaited=awaited)
+            except UnknownNames as error:
+                wrong.append(error)
+        self._tell_absent(known, where)
+        if wrong:
+            raise UnknownNames(
+                "\n".join(map(str, wrong)), tuple(name for error in wrong for name in error.names)
+            )
+
+    def _checks(self, known: Known, where: str) -> Iterator[tuple[NameFilter, set[str], str, Sequence[str]]]:
+        """For each filter of tools: the names that there are, how errors call it, and what may yet come."""
         skills = known.skills
         if self.names is not None:
             names = {"task", *(t.name for t in known.tools), *(("skill",) if skills is None else ())}
-            self.names.check(names, where, incomplete=known.awaited)
+            yield self.names, names, where, known.awaited
         for key, filter in self.by_kind.items():
             if key == "skills":
                 if skills is not None:
                     names = {*skills, *known.brought_skills}
-                    filter.check(names, f"{where}: skills", incomplete=known.skills_lost)
+                    yield filter, names, f"{where}: skills", ("*",) if known.skills_lost else ()
                 continue
             names = {a for t in (*known.tools, *known.brought) if _kind(t) == key for a in _aliases(t)}
+            names.update(name for name in filter.deny if name in BUILTINS)  # maybe a tool of that name comes
             if key == "builtins":
-                names.update({"task", *(name for name in filter.deny if name in BUILTINS)})
+                names.add("task")
             if key == "mcp":
                 names.update(known.servers)
-            filter.check(names, f"{where}: {key}", incomplete=known.awaited if key == "mcp" else ())
+            yield filter, names, f"{where}: {key}", known.awaited if key == "mcp" else ()
+
+    def _tell_absent(self, known: Known, where: str) -> None:
+        """Warn of what is denied by name, should be there, and is not, whatever its kind."""
+        there = {*BUILTINS, *known.servers, *(t.name for t in (*known.tools, *known.brought))}
+        denied = (name for names in self.by_kind.values() for name in names.deny)
+        for name in sorted({name for name in denied if isinstance(name, Expected)} - there):
+            logger.warning("%s: there is no %r to deny%s", where, name, did_you_mean(name, there))
 
     def _filter(self, tool: Tool) -> NameFilter | None:
         # the skill tool itself stays: which skills it loads is another question

@@ -20,6 +20,8 @@ class View:
     system: str = ""
     roots: tuple[Path, ...] = ()
     """The folders of the skills that it may load: their files may be read."""
+    closed: tuple[Path, ...] = ()
+    """The folders of the other skills, which may lie in these."""
     unoffered: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """Tools that are not offered but answer when called (`task` at the depth limit refuses)."""
     deferred: Deferred | None = None

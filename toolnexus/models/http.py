@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -305,6 +306,9 @@ def _client_error() -> type[Exception]:
     return aiohttp.ClientError
 
 
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
 def check_headers(headers: Mapping[str, str]) -> None:
     """Raises `ConfigError` unless `headers` are texts of one line each; their values are never shown."""
     if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -316,3 +320,5 @@ def check_headers(headers: Mapping[str, str]) -> None:
                 raise ConfigError(f"header {name!r}: name and value must be texts, not {kind}")
         if any(ord(c) < 32 or ord(c) == 127 for c in name + value):
             raise ConfigError(f"header {name!r} holds a control character; headers are one line each")
+        if not _HEADER.fullmatch(name):
+            raise ConfigError(f"header {name!r} is no name; use letters, digits and any of !#$%&'*+-.^_`|~")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
@@ -75,17 +75,22 @@ def resolve(
             if value is not None:
                 raise ConfigError(f"{name} goes with a model given by name; set it on {spec!r} itself")
         return checked_model(spec)
-    provider, name = split_spec(spec)
+    provider, _ = split_spec(spec)
     from toolnexus.models.hosted import make_wire
 
-    wire = make_wire(provider, None, base_url, api_key, headers, pool)
+    return make(spec, wire=make_wire(provider, None, base_url, api_key, headers, pool))
+
+
+def make(spec: str, **options: Any) -> Model:
+    """The model that `spec` names, made with options of its class. Raises `ConfigError`."""
+    provider, name = split_spec(spec)
     if provider == "openai":
         from toolnexus.models.openai import OpenAIModel
 
-        return OpenAIModel(name, wire=wire)
+        return OpenAIModel(name, **options)
     from toolnexus.models.anthropic import AnthropicModel
 
-    return AnthropicModel(name, wire=wire)
+    return AnthropicModel(name, **options)
 
 
 def near(model: Model | None, spec: str) -> Model | None:

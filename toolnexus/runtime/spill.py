@@ -29,9 +29,10 @@ class Spill:
         path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
         return path
 
-    def contains(self, path: Path) -> bool:
-        """Whether a resolved `path` lies in this folder."""
-        return self._folder is not None and path.is_relative_to(self._folder)
+    @property
+    def folder(self) -> Path | None:
+        """The folder, links resolved; None while nothing is kept."""
+        return self._folder
 
     def close(self) -> None:
         """Remove the folder and all in it; nothing is kept from now on."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from toolnexus.core.messages import ToolCallPart
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.options import unknown_key
 from toolnexus.errors import ConfigError
 
 Json = dict[str, Any]
@@ -72,7 +72,7 @@ class Turn:
         known = [f.name for f in fields(cls)]
         for key in data:
             if key not in known:
-                raise ConfigError(f"turn key {key!r} is unknown; known: {known}{did_you_mean(key, known)}")
+                raise unknown_key("turn", key, known)
         values: dict[str, Any] = dict(data)
         for key in ("usage", "thinking"):  # JSON has no tuples
             if isinstance(values.get(key), list):
@@ -105,7 +105,7 @@ def _fields_of(call: Any) -> Mapping[str, Any]:
     fields = cast(Mapping[str, Any], call)
     for key in fields:
         if key not in _CALL:
-            raise ConfigError(f"call key {key!r} is unknown; known: {list(_CALL)}{did_you_mean(key, _CALL)}")
+            raise unknown_key("call", key, _CALL)
     if "name" not in fields:
         raise ConfigError(f"call {dict(fields)!r} has no 'name'")
     return fields

@@ -17,15 +17,29 @@ from functools import lru_cache
 from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean, listed
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, UnknownNames
 
 logger = logging.getLogger("toolnexus.tools")
+
+_MOST_UNKNOWN = 20
 
 FilterSpec = bool | Sequence[str] | Mapping[str, bool] | None
 
 
 def is_glob(pattern: str) -> bool:
     return any(c in pattern for c in "*?[")
+
+
+class IfThere(str):
+    """A name that is denied in case it is there: nothing is said when it is not."""
+
+    __slots__ = ()
+
+
+class Expected(IfThere):
+    """A name that is denied and should be there: a warning when it is nowhere."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +89,38 @@ class NameFilter:
         known: Iterable[str],
         where: str,
         *,
-        incomplete: bool | Sequence[str] = False,
+        awaited: Sequence[str] = (),
         there: str = "available",
     ) -> None:
         """Hold every name of the filter against the names that exist.
 
-        Raises `ConfigError` naming the first unknown one, the nearest, and what is `there`. That is
-        only a warning for a name that may yet come: any (`incomplete` True) or those that match a
-        pattern in `incomplete`. A glob without a match is a warning.
+        Raises `UnknownNames` with all that do not, the nearest, and what is `there`. A name that may
+        yet come, which matches a pattern in `awaited`, and a glob without a match are warnings only.
         """
         names = list(known)
-        awaited = ("*",) if incomplete is True else tuple(incomplete or ())
+        coming, unknown = tuple(awaited), list[str]()
         for pattern in (*(self.allow or ()), *self.deny):
-            if _hit((pattern,), names):
+            if isinstance(pattern, IfThere) or _hit((pattern,), names):
                 continue
             if is_glob(pattern):
                 logger.warning("%s: pattern %r matches nothing", where, pattern)
                 continue
+            if not _hit(coming, (pattern,)):
+                unknown.append(pattern)
+                continue
             near = did_you_mean(pattern, names)
-            if not _hit(awaited, (pattern,)):
-                raise ConfigError(f"{where}: there is no {pattern!r}; {there}: {listed(names)}{near}")
             logger.warning("%s: there is no %r%s (not every source is there)", where, pattern, near)
+        if unknown:
+            said = ", ".join(map(repr, unknown[:_MOST_UNKNOWN]))
+            more = f" and {len(unknown) - _MOST_UNKNOWN} more" if len(unknown) > _MOST_UNKNOWN else ""
+            near = "".join(_near(name, names, len(unknown)) for name in unknown[:_MOST_UNKNOWN])
+            text = f"{where}: there is no {said}{more}; {there}: {listed(names)}{near}"
+            raise UnknownNames(text, tuple(unknown))
+
+
+def _near(name: str, names: Sequence[str], count: int) -> str:
+    near = did_you_mean(name, names)
+    return f"; {name!r}: {near[2:]}" if near and count > 1 else near
 
 
 def _hit(patterns: tuple[str, ...], names: Iterable[str | None]) -> bool:

@@ -20,7 +20,7 @@ from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.runtime.threads import run_in_thread
-from toolnexus.tools.media_bounds import media_result
+from toolnexus.tools.media_values import media_result
 from toolnexus.tools.signature import Signature, plain
 
 if TYPE_CHECKING:
@@ -142,14 +142,13 @@ class FunctionTool(Tool, Generic[P, R]):
             return value
         if isinstance(value, str) and not isinstance(value, Enum):
             return value
-        if (result := media_result(value)) is not None:
-            return result
         if value is None and self._signature.returns_nothing:
             return "done"
         try:
             return _encode(value)
-        except (TypeError, ValueError):
-            return _to_json(value, self.name)
+        except (TypeError, ValueError):  # whatever holds media ends here, too
+            encode = functools.partial(_to_json, tool=self.name)
+            return media_result(value, encode) or encode(value)
 
 
 def _to_json(value: Any, tool: str) -> str:

@@ -18,7 +18,7 @@ from toolnexus.tools.skills import SkillSource, skill_source
 from toolnexus.tools.source import ToolSource, safely_named
 from toolnexus.tools.toolkit import assemble, check_unique
 
-logger = logging.getLogger("toolnexus.tools")
+logger = logging.getLogger("toolnexus.sources")
 
 
 class Sources:

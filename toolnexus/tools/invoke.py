@@ -31,11 +31,14 @@ from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.runtime.tracing import ToolSpan, Tracing, run_fields
 from toolnexus.tools.arguments import check_arguments, parse_arguments
-from toolnexus.tools.media_bounds import bounded, media_result
+from toolnexus.tools.media_bounds import bounded
+from toolnexus.tools.media_values import media_result
 from toolnexus.tools.permissions import strictest
 from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Attempt = Callable[[ToolContext], Awaitable[ToolResult]]
 
@@ -206,8 +209,7 @@ async def _executed(ctx: ToolContext) -> ToolResult:
         value: Any = await ctx.tool.execute(ctx.arguments, ctx)
         if isinstance(value, str):
             return ToolResult(output=value)
-        result = value if isinstance(value, ToolResult) else media_result(value)
-        return ToolResult(output=json.dumps(value, ensure_ascii=False)) if result is None else _sound(result)
+        return _sound(value if isinstance(value, ToolResult) else _result_of(value))
     except asyncio.CancelledError as error:
         if ctx.context.frame.is_cancelled:
             ctx.cancel()
@@ -255,15 +257,33 @@ def _is_approval(request: Request) -> bool:
     return request.kind == "approval" and "rule" in (request.data or {})
 
 
+def _result_of(value: object) -> ToolResult:
+    """The result that a bare tool meant. Raises `TypeError` and `ValueError` for what JSON cannot hold."""
+    try:
+        return ToolResult(output=_encode(value))
+    except (TypeError, ValueError):  # whatever holds media ends here
+        result = media_result(value, _encode)
+        if result is None:
+            raise
+        return result
+
+
 def _sound(result: ToolResult) -> ToolResult:
     """`result`, or the error that says what in it cannot go into a transcript."""
     parts: Any = result.parts
     if not isinstance(result.output, str):
         return failed(f"the tool gave a ToolResult whose output is {_kind(result.output)}, not text")
-    if not isinstance(result.metadata, Mapping) or not all(isinstance(p, MediaPart) for p in parts):
+    if not isinstance(result.metadata, Mapping):
+        return failed(f"the tool gave a ToolResult whose metadata is {_kind(result.metadata)}, not a mapping")
+    if not isinstance(parts, (tuple, list)):
         return failed(
-            "the tool gave a ToolResult whose metadata is no mapping, or whose parts are no MediaParts"
+            f"the tool gave a ToolResult whose parts are {_kind(parts)}; give a tuple of MediaParts: (part,)"
         )
+    for part in cast("Sequence[Any]", parts):
+        if not isinstance(part, MediaPart):
+            return failed(
+                f"the tool gave a ToolResult with {_kind(part)} among its parts; give MediaParts there"
+            )
     if not all(isinstance(request, Request) for request in result.requests):
         return failed("the tool gave a ToolResult whose requests are no Requests; use pending(…)")
     return result

@@ -20,24 +20,26 @@ from toolnexus.tools.mcp_entry import Entry, kind_of
 from toolnexus.tools.mcp_hosts import (
     HTTP_KEYS,
     STDIO_KEYS,
-    beside_lines,
-    log_beside,
-    log_key,
+    Note,
+    beside_notes,
+    key_note,
     server_line,
 )
 from toolnexus.tools.mcp_values import Reader, Values, read_env_file
 
 logger = logging.getLogger("toolnexus.mcp")
 
+TYPES = ("stdio", "local", "http", "streamable-http", "streamableHttp", "streamable_http", "remote")
+"""What `type` may say, beside `UNSUPPORTED`."""
+PROTOCOLS = ("auto", "handshake", "stateless")
 MAX_TIMEOUT = 24 * 60 * 60 * 1000
 """Milliseconds."""
 _SHORT_TIMEOUT = 100
 
-_STDIO = ("stdio", "local")
-_HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http", "remote")
+_STDIO, _HTTP = TYPES[:2], TYPES[2:]
 _NO_SSE = "the SSE transport is not supported; use the server's streamable HTTP address with type 'http'"
 _NO_SOCKET = "WebSocket is not supported; use the server's streamable HTTP address with type 'http'"
-_UNSUPPORTED = {
+UNSUPPORTED = {
     "sse": _NO_SSE,
     "ws": _NO_SOCKET,
     "websocket": _NO_SOCKET,
@@ -66,6 +68,15 @@ class ServerConfig(Endpoint):
     """Keys beside the servers of that file that change nothing here."""
 
 
+@dataclass(frozen=True, slots=True)
+class McpConfig:
+    """What a configuration gave."""
+
+    servers: tuple[ServerConfig, ...]
+    notes: tuple[Note, ...]
+    """What is to be said about it."""
+
+
 def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfig, ...]:
     """The servers of a JSON or TOML file, or of a mapping of the same shape, in their order.
 
@@ -76,25 +87,33 @@ def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfi
 
     Raises `ConfigError` that names the file, the server and the key.
     """
+    found = read_mcp_config(source)
+    for note in found.notes:
+        logger.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
+    return found.servers
+
+
+def read_mcp_config(source: str | Path | Mapping[str, Any]) -> McpConfig:
+    """`load_mcp_config` that logs nothing and tells what it would have logged."""
     folder: Path | None = None
+    notes: list[Note] = []
     if isinstance(source, Mapping):
         where, document = "mcp", cast("Mapping[Any, Any]", source)
     elif not isinstance(source, str | Path):
         raise ConfigError(f"mcp must be the path of a file or a mapping of servers, not {kind_of(source)}")
     else:
         path = _path(source)
-        where, folder, document = str(path), _workspace(path), read_document(path)
+        where, folder, document = str(path), _workspace(path), read_document(path, notes)
     found = find_servers(document, where)
     if not found.servers:
-        logger.warning("%s: it holds no server", where)
-    log_beside(where, found.beside)
+        notes.append(Note(f"{where}: it holds no server"))
+    notes += beside_notes(where, found.beside)
     values = Values(folder, found.inputs)
-    return tuple(
-        [
-            _server(name, entry, values, where, off=name in found.off, beside=found.beside)
-            for name, entry in found.servers.items()
-        ]
-    )
+    servers = [
+        _server(name, entry, values, where, notes, off=name in found.off, beside=found.beside)
+        for name, entry in found.servers.items()
+    ]
+    return McpConfig(tuple(servers), tuple(notes))
 
 
 def mcp_report(configs: Iterable[ServerConfig]) -> tuple[str, ...]:
@@ -105,7 +124,7 @@ def mcp_report(configs: Iterable[ServerConfig]) -> tuple[str, ...]:
     servers, documents = list[str](), dict[str, None]()
     for config in configs:
         servers += [server_line(config.source, config.name, key) for key in config.ignored]
-        documents |= dict.fromkeys(line for line, _ in beside_lines(config.source, config.beside))
+        documents |= dict.fromkeys(note.text for note in beside_notes(config.source, config.beside))
     return (*servers, *documents)
 
 
@@ -124,20 +143,26 @@ def _workspace(path: Path) -> Path | None:
 
 
 def _server(
-    name: str, data: Mapping[Any, Any], values: Values, where: str, *, off: bool, beside: tuple[str, ...]
+    name: str,
+    data: Mapping[Any, Any],
+    values: Values,
+    where: str,
+    notes: list[Note],
+    *,
+    off: bool,
+    beside: tuple[str, ...],
 ) -> ServerConfig:
-    entry = Entry(f"{where}: server {name!r}", data)
+    entry = Entry(f"{where}: server {name!r}", data, notes)
     enabled = entry.flag("enabled", True) and not entry.flag("disabled", False) and not off
     protocol = entry.text("protocol") or "auto"
-    if protocol not in ("auto", "handshake", "stateless"):
+    if protocol not in PROTOCOLS:
         raise ConfigError(
             f"{entry.place}: protocol {protocol!r}; allowed are 'auto', 'handshake' and 'stateless'"
         )
     tools = NameFilter.of(entry.any("tools"), f"{entry.place}, tools")
     timeout, transport = _timeout(entry), _transport(entry)
     entry.ignore({"stdio": HTTP_KEYS, "http": STDIO_KEYS}.get(transport, ()))
-    for key in entry.ignored:
-        log_key(where, name, key, matters=enabled and entry.matters(key))
+    notes += [key_note(where, name, key, matters=enabled and entry.matters(key)) for key in entry.ignored]
     common: dict[str, Any] = {
         "name": name,
         "enabled": enabled,
@@ -150,8 +175,8 @@ def _server(
     }
     if not enabled:  # its variables need not be set
         return ServerConfig(**common)
-    if transport in _UNSUPPORTED:
-        return ServerConfig(**common, problem=_UNSUPPORTED[transport])
+    if transport in UNSUPPORTED:
+        return ServerConfig(**common, problem=UNSUPPORTED[transport])
     found = values.reader(entry.place)
     specific = _stdio(entry, values, found) if transport == "stdio" else _http(entry, found)
     return ServerConfig(
@@ -172,7 +197,7 @@ def _timeout(entry: Entry) -> float:
     if timeout > MAX_TIMEOUT:
         raise ConfigError(f"{entry.place}: 'timeout' is in milliseconds, at most {MAX_TIMEOUT} (a day)")
     if timeout < _SHORT_TIMEOUT:
-        logger.warning("%s: timeout %r is in milliseconds: was it meant in seconds?", entry.place, timeout)
+        entry.note(f"timeout {timeout!r} is in milliseconds: was it meant in seconds?")
     return float(timeout) / 1000
 
 
@@ -180,7 +205,7 @@ def _transport(entry: Entry) -> str:
     """`stdio`, `http` or one that is not supported, from what is given."""
     command, url = entry.has("command"), entry.has("url")
     declared = entry.text("type")
-    if declared in _UNSUPPORTED:
+    if declared in UNSUPPORTED:
         return declared
     if declared is not None and declared not in _STDIO + _HTTP:
         allowed = ", ".join(map(repr, ("stdio", "http")))
@@ -213,7 +238,7 @@ def _stdio(entry: Entry, values: Values, found: Reader) -> dict[str, Any]:
             found.note(value)
         env = from_file | env
     env = found.fill_table(env, "env")
-    words = _without_windows_shell(words, entry.place)
+    words = _without_windows_shell(words, entry)
     return {
         "command": tuple(words),
         "env": MappingProxyType(env),
@@ -222,12 +247,12 @@ def _stdio(entry: Entry, values: Values, found: Reader) -> dict[str, Any]:
     }
 
 
-def _without_windows_shell(words: list[str], place: str) -> list[str]:
+def _without_windows_shell(words: list[str], entry: Entry) -> list[str]:
     """A command without the `cmd /c` that files from Windows have before `npx`, on any other system."""
     shell = len(words) > 2 and words[0].lower() in ("cmd", "cmd.exe") and words[1].lower() == "/c"
     if os.name == "nt" or not shell:
         return words
-    logger.info("%s: 'cmd /c' is left out on this system", place)
+    entry.note("'cmd /c' is left out on this system", serious=False)
     return words[2:]
 
 

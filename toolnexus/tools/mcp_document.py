@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 from collections import Counter
@@ -12,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
+from toolnexus.core.files import read_regular, reason
+from toolnexus.core.jsonc import plain_json
+from toolnexus.core.strict_json import decode
 from toolnexus.errors import ConfigError
 from toolnexus.tools.mcp_entry import kind_of
-from toolnexus.tools.mcp_hosts import says_nothing
+from toolnexus.tools.mcp_hosts import Note, says_nothing
 
-logger = logging.getLogger("toolnexus.mcp")
-
+MOST_BYTES = 1 << 25
+"""A `~/.claude.json` with the history of many projects has some megabytes."""
 WRAPPERS = ("mcpServers", "servers", "mcp")
 RESERVED = frozenset(
     "$schema a2a agents allowed_models base_url budget builtins headers inputs limits max_turns mcpServer"
@@ -42,20 +44,24 @@ class Found:
     """Keys that are neither servers nor ours."""
 
 
-def read_document(path: Path) -> Document:
-    """The object that a JSON or TOML file holds. Raises `ConfigError` with its path."""
+def read_document(path: Path, notes: list[Note]) -> Document:
+    """The object that a JSON or TOML file holds; what is odd goes to `notes`.
+
+    Raises `ConfigError` with its path.
+    """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MOST_BYTES)
         text = data.decode("utf-8-sig" if path.suffix == ".toml" else json.detect_encoding(data))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"MCP config {str(path)!r} cannot be read: {error}") from error
+        why = reason(error) if isinstance(error, OSError) else error
+        raise ConfigError(f"MCP config {str(path)!r} cannot be read: {why}") from error
     try:
         if path.suffix == ".toml":
             import tomli
 
             document: Any = tomli.loads(text)
         else:
-            document = _from_json(text, path)
+            document = _from_json(text, path, notes)
     except RecursionError:
         raise ConfigError(f"MCP config {str(path)!r} does not parse: it is nested too deeply") from None
     except ValueError as error:
@@ -65,8 +71,8 @@ def read_document(path: Path) -> Document:
     return cast("Document", document)
 
 
-def _from_json(text: str, path: Path) -> Any:
-    plain = _plain_json(text.removeprefix("\ufeff"))
+def _from_json(text: str, path: Path, notes: list[Note]) -> Any:
+    plain = plain_json(text.removeprefix("\ufeff"))
     if not plain.strip():
         raise ValueError('the file is empty; an object is wanted, such as {"mcpServers": {}}')
 
@@ -74,25 +80,10 @@ def _from_json(text: str, path: Path) -> Any:
         out = dict(pairs)
         if len(out) < len(pairs):
             for key in [k for k, times in Counter(k for k, _ in pairs).items() if times > 1]:
-                logger.warning("%s: key %r stands there more than once; the last one counts", path, key)
+                notes.append(Note(f"{path}: key {key!r} stands there more than once; the last one counts"))
         return out
 
-    return json.loads(plain, object_pairs_hook=no_pair_lost)
-
-
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.S)
-
-
-def _plain_json(text: str) -> str:
-    """JSON with the comments and trailing commas of VS Code blanked out; positions stay true."""
-    for _ in range(2):  # a comma may trail only once the comment behind it is gone
-        text = _JSON_TOKEN.sub(_blank, text)
-    return text
-
-
-def _blank(match: re.Match[str]) -> str:
-    token = match[0]
-    return token if token[0] == '"' else re.sub(r"[^\n]", " ", token)
+    return decode(plain, pairs=no_pair_lost)
 
 
 def find_servers(document: Document, where: str) -> Found:

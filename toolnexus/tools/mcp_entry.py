@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from toolnexus.core.names import did_you_mean, nearest
+from toolnexus.core.names import nearest
+from toolnexus.core.options import unknown_key
 from toolnexus.errors import ConfigError
-from toolnexus.tools.mcp_hosts import HTTP_KEYS, STDIO_KEYS, is_foreign, says_nothing
+from toolnexus.tools.mcp_hosts import HTTP_KEYS, STDIO_KEYS, Note, is_foreign, says_nothing
 
 _KEYS = (*STDIO_KEYS, *HTTP_KEYS, "disabled", "enabled", "protocol", "timeout", "tools", "type")
 
@@ -15,12 +16,17 @@ _KEYS = (*STDIO_KEYS, *HTTP_KEYS, "disabled", "enabled", "protocol", "timeout", 
 class Entry:
     """Every complaint is a `ConfigError` that names where it is and shows no value."""
 
-    def __init__(self, place: str, data: Mapping[Any, Any]) -> None:
+    def __init__(self, place: str, data: Mapping[Any, Any], notes: list[Note]) -> None:
         """Raises `ConfigError` for a key that looks like a typing error."""
         self.place = place
+        self._notes = notes
         self._data = data
         self.ignored: list[str] = [str(key) for key in data if not self._knows(key)]
         """Keys that change nothing here."""
+
+    def note(self, text: str, *, serious: bool = True) -> None:
+        """Something to be said about this server."""
+        self._notes.append(Note(f"{self.place}: {text}", serious))
 
     def has(self, key: str) -> bool:
         return self._data.get(key) is not None
@@ -79,7 +85,7 @@ class Entry:
             return True
         if isinstance(key, str) and not is_foreign(key):
             if (close := nearest(key, _KEYS)) and _is_typo(key, close[0]):
-                raise ConfigError(f"{self.place}: unknown key {key!r}{did_you_mean(key, _KEYS)}")
+                raise unknown_key(self.place, key, _KEYS)
         return False
 
 

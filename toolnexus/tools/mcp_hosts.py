@@ -6,11 +6,9 @@ the log (a warning when its loss weakens safety or may break the server) and in 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-logger = logging.getLogger("toolnexus.mcp")
 
 STDIO_KEYS = ("command", "args", "env", "environment", "envFile", "cwd")
 HTTP_KEYS = ("url", "headers")
@@ -83,16 +81,19 @@ def is_foreign(key: str) -> bool:
     return key in _SERIOUS or key in _HARMLESS or _is_comment(key)
 
 
-def log_key(source: str, server: str, key: str, *, matters: bool) -> None:
-    """Say that a key of a server changes nothing. `matters`: it has a value, and the server is on."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that is to be said about a document; no value is shown."""
+
+    text: str
+    serious: bool = True
+    """Whether safety or function may be lost: a warning, else it is for whoever looks."""
+
+
+def key_note(source: str, server: str, key: str, *, matters: bool) -> Note:
+    """A key of a server changes nothing. `matters`: it has a value, and the server is on."""
     serious = matters and key not in _HARMLESS and not _is_comment(key)
-    logger.log(logging.WARNING if serious else logging.INFO, "%s", server_line(source, server, key))
-
-
-def log_beside(source: str, beside: Iterable[str]) -> None:
-    """Say which keys of a document are no servers and change nothing."""
-    for line, serious in beside_lines(source, beside):
-        logger.log(logging.WARNING if serious else logging.INFO, "%s", line)
+    return Note(server_line(source, server, key), serious)
 
 
 def server_line(source: str, server: str, key: str) -> str:
@@ -110,22 +111,24 @@ def _why(key: str) -> str:
     return _SERIOUS.get(key) or _HARMLESS.get(key) or "nothing here knows it"
 
 
-def beside_lines(source: str, keys: Iterable[str]) -> list[tuple[str, bool]]:
-    """Lines about keys beside servers, and whether each of them matters; many that do not are one."""
-    lines: list[tuple[str, bool]] = []
+def beside_notes(source: str, keys: Iterable[str]) -> list[Note]:
+    """Keys of a document that are no servers and change nothing; many that do not matter are one note."""
+    notes: list[Note] = []
     plain: list[str] = []
     for key in keys:
         if key in _DOCUMENT:
-            lines.append((f"{source}: key {key!r} is not carried over: {_DOCUMENT[key]}", True))
+            notes.append(Note(f"{source}: key {key!r} is not carried over: {_DOCUMENT[key]}"))
         else:
             plain.append(key)
     if len(plain) == 1:
-        lines.append((f"{source}: key {plain[0]!r} is not carried over: it is about no server", False))
+        notes.append(Note(f"{source}: key {plain[0]!r} is not carried over: it is about no server", False))
     elif plain:
         shown = ", ".join(map(repr, plain[:_SHOWN]))
         many = f", … ({len(plain)} in all)" if len(plain) > _SHOWN else ""
-        lines.append((f"{source}: keys {shown}{many} are not carried over: they are about no server", False))
-    return lines
+        notes.append(
+            Note(f"{source}: keys {shown}{many} are not carried over: they are about no server", False)
+        )
+    return notes
 
 
 def _is_comment(key: str) -> bool:

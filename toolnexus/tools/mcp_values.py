@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from toolnexus.errors import ConfigError
+from toolnexus.core.files import read_text, reason
+from toolnexus.errors import ConfigError, UnsetVariable, VariableError
 from toolnexus.protocols.mcp.process import SAFE_NAMES
+from toolnexus.runtime.secrets import secret_name, secret_value
 
 _VARIABLE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_.-]*|/)(?::-([^}]*))?\}")
 _OF_AN_EDITOR = re.compile(r"\$\{(command|config|extension\w*|file\w*|workspaceFolder\w*):[^}]*\}")
 """Variables that only the editor itself can fill in."""
-_SENSITIVE = re.compile(
-    r"(?:^|[_-])(?:key|token|auth|pass|pat|session)(?:$|[_-])|api_?key|secret|passw|authoriz|credential|cookie",
-    re.I,
-)
-"""Names of things whose values are secrets: `API_KEY`, `Authorization`, but not `MAX_TOKENS`."""
+_SESSION = re.compile(r"(?:(?:^|[_-])(?i:session)|(?<=[a-z])Session)(?:$|[_-]|(?=[A-Z]))")
+"""In a header it is a secret; in the environment it names a desktop."""
 _QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?$""")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_MOST_ENV = 1 << 20
+"""Bytes of an env file."""
 _HARMLESS = frozenset(SAFE_NAMES) | {"PWD"}
 
 
@@ -82,7 +82,8 @@ class Reader:
         """The environment variables that secrets came from."""
 
     def fill(self, text: str, key: str, *, private: bool = False) -> str:
-        """`text` with its variables filled in. Raises `ConfigError` naming one that is not set.
+        """`text` with its variables filled in. Raises `VariableError`, `UnsetVariable` for one
+        that is not set.
 
         What a variable holds is a secret when the whole text is `private`, or when the name of the
         variable or a password in its value says so.
@@ -98,25 +99,29 @@ class Reader:
             if value is None or value == plain or variable in _HARMLESS:
                 return value or ""
             secret = private or self._values.is_password(kind, name)
-            if secret or _sensitive(variable) or _has_password(value):
+            if secret or _sensitive(variable) or secret_value(value):
                 self.note(value)
                 self.names.append(variable)
             return value
 
         if foreign := _OF_AN_EDITOR.search(text):
-            raise ConfigError(
-                f"{self._place}: {key!r} uses ${{{foreign[1]}:…}}, which only an editor fills in; write what"
-                " it stands for, or ${NAME} for an environment variable"
+            raise VariableError(
+                self._place,
+                key,
+                f"uses ${{{foreign[1]}:…}}, which only an editor fills in; write what it stands for, or"
+                " ${NAME} for an environment variable",
             )
         if any("${" in (match[3] or "") for match in _VARIABLE.finditer(text)):
-            raise ConfigError(f"{self._place}: {key!r} has a variable inside of a default; write a plain one")
+            raise VariableError(self._place, key, "has a variable inside of a default; write a plain one")
         return _VARIABLE.sub(value_of, text)
 
-    def _missing(self, key: str, variable: str, input: str | None) -> ConfigError:
+    def _missing(self, key: str, variable: str, input: str | None) -> UnsetVariable:
         asked = "" if input is None else f" as the answer to input {input!r}"
-        return ConfigError(
-            f"{self._place}: {key!r} needs the environment variable {variable!r}{asked}, which is not set;"
-            f" set it, or write ${{{variable}:-default}}"
+        return UnsetVariable(
+            self._place,
+            key,
+            f"needs the environment variable {variable!r}{asked}, which is not set; set it, or write"
+            f" ${{{variable}:-default}}",
         )
 
     def fill_table(self, table: Mapping[str, str], key: str) -> dict[str, str]:
@@ -154,24 +159,15 @@ class Reader:
 
 
 def _sensitive(name: str) -> bool:
-    return _SENSITIVE.search(_CAMEL.sub("_", name)) is not None
-
-
-def _has_password(value: str) -> bool:
-    try:
-        return urlsplit(value).password is not None
-    except ValueError:
-        return False
+    return secret_name(name) or _SESSION.search(name) is not None
 
 
 def read_env_file(path: Path, place: str) -> dict[str, str]:
     """The `NAME=value` lines of a file. Raises `ConfigError` when it cannot be read."""
     try:
-        if path.exists() and not path.is_file():  # a pipe would block for ever
-            raise OSError("no regular file")
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{place}: the envFile {str(path)!r} cannot be read: {error}") from error
+        text = read_text(path, _MOST_ENV)
+    except OSError as error:
+        raise ConfigError(f"{place}: the envFile {str(path)!r} cannot be read: {reason(error)}") from error
     out: dict[str, str] = {}
     for line in text.splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")

@@ -7,12 +7,10 @@ for ever, and one that is too heavy would slow all that follows.
 from __future__ import annotations
 
 from binascii import a2b_base64
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
-from toolnexus.core.media import IMAGES, MAX_IMAGE, PDF, fault, note, sniff, suffix_of_kind, text_of
-from toolnexus.core.messages import MediaPart, TextPart
+from toolnexus.core.media import IMAGES, MAX_IMAGE, PDF, fault, note, suffix_of_kind, text_of
+from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
 from toolnexus.runtime.context import Run
 from toolnexus.runtime.spill import Spill
@@ -57,32 +55,6 @@ async def bounded(result: ToolResult, run: Run) -> ToolResult:
     metadata = {**result.metadata, "mediaPaths": paths} if paths else result.metadata
     output = "\n".join([text for text in texts if text])
     return replace(result, output=output, parts=tuple(kept), metadata=metadata)
-
-
-def media_result(value: object) -> ToolResult | None:
-    """What a tool meant that returned a `MediaPart`, a list of texts and media, or the bytes of an image.
-
-    None for everything else, which is no media.
-    """
-    if isinstance(value, (bytes, bytearray)):
-        kind = sniff(bytes(value[:32]))
-        if kind is None:
-            return None
-        from base64 import b64encode
-
-        return ToolResult(parts=(MediaPart(kind, data=b64encode(value).decode("ascii")),))
-    items = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else (value,)
-    texts: list[str] = []
-    media: list[MediaPart] = []
-    for item in items:
-        match item:
-            case MediaPart():
-                media.append(item)
-            case TextPart(text=text) | str(text):
-                texts.append(text)
-            case _:
-                return None
-    return ToolResult(output="\n".join(texts), parts=tuple(media)) if media else None
 
 
 def _refusal(part: MediaPart, data: str, count: int, left: int) -> str | None:

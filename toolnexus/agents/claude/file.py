@@ -7,29 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from toolnexus.agents.claude.header import indent_examples
+from toolnexus.agents.claude.keys import folded, limits
 from toolnexus.agents.claude.rights import read_rights
 from toolnexus.agents.format import Remarks
 from toolnexus.core.names import did_you_mean
 from toolnexus.engine.agent import Agent
-from toolnexus.tools.skills.frontmatter import FrontMatter, read_front_matter
+from toolnexus.tools.front_matter import FrontMatter, parse, split
 
-_KEYS = {
-    "name": "name",
-    "description": "description",
-    "tools": "tools",
-    "disallowedTools": "disallowedTools",
-    "disallowed-tools": "disallowedTools",
-    "disallowed_tools": "disallowedTools",
-    "agents": "agents",
-    "model": "model",
-    "maxTurns": "maxTurns",
-    "max_turns": "maxTurns",
-}
-"""The keys that are carried over, and what each of them means."""
+_KEYS = ("name", "description", "tools", "disallowedTools", "agents", "model", "maxTurns")
+"""The keys that are carried over; any spelling of one is that key."""
 
 _NOT_CARRIED = {
     "permissionMode": "rules on permissions are the host's; what it may use is what its tools say",
@@ -44,8 +33,8 @@ _NOT_CARRIED = {
 }
 _LOOKS_ONLY = ("color",)
 
-_LIMITS = ("tool", "tools", "allowedtools", "disallowedtools", "readonly", "permission", "permissions")
-"""What a key is called that takes something away from an agent, here or in other formats."""
+_LIMITING = "'tools', 'disallowedTools', 'agents' or 'maxTurns'"
+_BY_FOLDED = {folded(key): key for key in (*_KEYS, *_NOT_CARRIED, *_LOOKS_ONLY)}
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -80,13 +69,11 @@ def read_claude_agent(text: str, models: Mapping[str, str], remarks: Remarks) ->
 
 
 def _front_matter(text: str, remarks: Remarks) -> FrontMatter | None:
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if lines[0].rstrip() != "---":
-        return None
-    end = next((n for n, line in enumerate(lines) if n and line.rstrip() == "---"), 1)
-    header = indent_examples(lines[1:end], _KEYS)
     try:
-        matter = read_front_matter("\n".join(["---", *header, *lines[end:]]))
+        lines, body = split(text)
+        if lines is None:
+            return None
+        matter = parse(indent_examples(lines, _is_ours), body)
     except ValueError as error:
         return remarks.fail("front matter", str(error))
     for key in matter.repeated:
@@ -96,15 +83,20 @@ def _front_matter(text: str, remarks: Remarks) -> FrontMatter | None:
     return matter
 
 
+def _is_ours(key: str) -> bool:
+    """Whether a line of the header begins a key; in a sentence such words begin with a capital letter."""
+    return key[:1].islower() and _BY_FOLDED.get(folded(key)) in _KEYS
+
+
 def _known(header: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     """The values that are carried over, by what they mean; all others are told."""
     out: dict[str, Any] = {}
     for key, value in header.items():
-        meaning = _KEYS.get(key)
-        if meaning is None:
-            _not_carried(key, value, remarks)
+        meaning = _BY_FOLDED.get(folded(key), key)
+        if meaning not in _KEYS:
+            _not_carried(meaning, value, remarks)
         elif meaning in out:
-            remarks.fail(key, "it is given twice, under two names; keep one")
+            remarks.fail(key, "it is given twice, in two spellings; keep one")
         else:
             out[meaning] = value
     return out
@@ -118,9 +110,8 @@ def _not_carried(key: str, value: Any, remarks: Remarks) -> None:
             remarks.lose(key, _NOT_CARRIED[key])
         return
     key = key[:60]
-    if get_close_matches(re.sub("[-_]", "", key).lower(), _LIMITS, n=1, cutoff=0.85):
-        why = "this key does not limit an agent; write 'tools' or 'disallowedTools'"
-        remarks.fail(repr(key), why)
+    if limits(key):
+        remarks.fail(repr(key), f"this key does not limit an agent; write {_LIMITING}")
     else:
         remarks.lose(repr(key), f"unknown key{did_you_mean(key, [*_KEYS, *_NOT_CARRIED])}")
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]|$)")
 _TAG = re.compile(r"</?example>")
 
 
-def indent_examples(header: list[str], keys: Container[str]) -> list[str]:
+def indent_examples(header: list[str], is_key: Callable[[str], bool]) -> list[str]:
     """`header` with the lines of unindented `<example>` blocks made lines of the description.
 
-    A block that does not close, opens twice or holds one of `keys` leaves everything as it is: nobody
-    knows where the description ends then, and a key that limits the agent must not vanish in it.
+    A block that does not close, opens twice or holds a key leaves everything as it is: nobody knows
+    where the description ends then, and what limits the agent must not vanish in it.
     """
     out: list[str] = []
     key, inside = "", False
     for line in header:
         start = _KEY.match(line)
-        if start and inside and start[1] in keys:
+        if start and inside and is_key(start[1]):
             return header
         if start and not inside:
             key = start[1]

@@ -60,6 +60,8 @@ class Target(NamedTuple):
 
 
 TASK = Target("builtins", "task")
+WRITTEN = "written"
+"""The kind of a denied name of theirs, as it is written: a host may have a tool of that name."""
 
 
 def read_grants(listed: Iterable[str]) -> list[Grant]:

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
 
-from toolnexus.agents.claude.names import TASK, Grant, Target, mcp_parts, read_grants, target_of
+from toolnexus.agents.claude.names import TASK, WRITTEN, Grant, Target, mcp_parts, read_grants, target_of
 from toolnexus.agents.format import Remarks
 from toolnexus.tools.builtin.catalog import NAMES
-from toolnexus.tools.filters import is_glob
+from toolnexus.tools.filters import Expected, IfThere, is_glob
 
 MOST_NAMES = 500
 
 _ALSO_DENIED = {"write": ("apply_patch",), "edit": ("apply_patch",)}
 """Tools of ours that do the same by another name: denying one of a pair alone would deny nothing."""
+
+
+_NULLS = ("null", "Null", "NULL", "~")
+"""How YAML writes a key that is not given; the header is read as text."""
 
 
 class Rights(NamedTuple):
@@ -45,14 +49,16 @@ def read_rights(tools: Any, denied: Any, agents: Any, remarks: Remarks) -> Right
     if allowed is None:
         return Rights(_drop_list(refused), delegates)
     kept = _without(allowed, refused, remarks)
-    if refused and (delegates or any(fnmatchcase("task", name) for name in kept)):
+    if any(t.kind != WRITTEN for t in refused) and (
+        delegates or any(fnmatchcase("task", name) for name in kept)
+    ):
         remarks.lose("disallowedTools", "beside tools it holds for this agent alone, not for those below it")
     return Rights(kept, delegates)
 
 
 def _grants(key: str, value: Any, remarks: Remarks) -> list[Grant] | None:
     """The tools that a text or a list names; None when nothing is written."""
-    if value is None:
+    if value is None or value in _NULLS:
         return None
     listed = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not all(isinstance(word, str) for word in listed):
@@ -101,7 +107,9 @@ def _refused(
     targets: list[Target] = []
     for grant in grants:
         target = target_of(grant)
-        if target is None:  # what does not exist is denied as it is
+        if target is None or (target.name != grant.name and target.kind != "mcp"):
+            targets.append(Target(WRITTEN, grant.name))  # a tool of the host may be called so
+        if target is None:
             continue
         if target == TASK and grant.scope is not None and delegates is not None:
             delegates = [name for name in delegates if name not in _split(grant.scope)]
@@ -123,14 +131,14 @@ def _drop_list(targets: Iterable[Target]) -> dict[str, dict[str, bool]] | None:
 
 
 def _spread(target: Target) -> list[tuple[str, str]]:
-    """The filters, by kind, that one denial takes."""
+    """The filters, by kind, that one denial takes: a name denies whatever is called so, of any kind."""
     kind, name = target
-    if kind == "builtins":
-        return [(kind, name)] if name in NAMES else []  # a filter may only name what is there
-    if kind == "skills":
-        return [(kind, "*")]
-    if kind == "mcp" or not is_glob(name):
-        return [(kind, name)]
+    if kind == "mcp":
+        return [(kind, name if is_glob(name) else Expected(name))]
+    if not is_glob(name):
+        named = Expected(name) if kind == "native" else IfThere(name)
+        own = [(kind, "*" if kind == "skills" else name)] if kind == "skills" or name in NAMES else []
+        return [*own, ("mcp", IfThere(name)), ("native", named)]
     builtins = [("builtins", name)] if any(fnmatchcase(n, name) for n in NAMES) else []
     skills = [("skills", "*")] if fnmatchcase("skill", name) else []
     return [*builtins, *skills, ("mcp", name), ("native", name)]
@@ -158,13 +166,15 @@ def _meet(one: str, other: str) -> bool:
 
 
 def _agents(value: Any, remarks: Remarks) -> list[str] | None:
-    """Whom the key `agents` names: a list, or a text with commas; None: everybody."""
-    if value is None:
+    """Whom the key `agents` names: a list, or a text with commas or blanks; None: everybody."""
+    if value is None or value in _NULLS:
         return None
     listed = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not all(isinstance(name, str) for name in listed):
         remarks.fail("agents", "give names of agents: a list, or a text with commas")
         return []
+    if isinstance(value, str):
+        listed = value.split()
     names = [name for text in listed for name in _split(text)]
     return None if names == ["*"] else names
 

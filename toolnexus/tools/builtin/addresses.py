@@ -100,12 +100,19 @@ async def addresses_for(url: URL, allow: Iterable[str], lookup: Lookup) -> list[
 
 async def _looked_up(host: str, lookup: Lookup) -> list[str]:
     try:
-        found = await run_in_thread(lookup, host)
+        found = await run_in_thread(lambda: [str(address) for address in lookup(host)])
     except (OSError, UnicodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "it is no host name"
         raise ToolError(f"the host {host!r} cannot be found: {reason}") from error
+    except Exception as error:  # a look-up that the program brings itself
+        raise ToolError(f"the host {host!r} cannot be looked up: {type(error).__name__}") from error
     if not found:
         raise ToolError(f"the host {host!r} has no address")
+    try:
+        for address in found:
+            ip_address(address)
+    except ValueError as error:
+        raise ToolError(f"the look-up of {host!r} gave something that is no address") from error
     return found
 
 

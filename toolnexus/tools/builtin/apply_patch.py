@@ -46,7 +46,7 @@ def _apply(text: str, ctx: ToolContext, clock: Clock) -> ToolResult:
             changes = plan.changes()
         except ToolError as error:
             raise ToolError(f"no file was changed: {error}") from error
-        commit(changes, clock.check)
+        commit(changes, clock)
     return ToolResult(
         output=f"Applied patch: {len(operations)} file operations",
         metadata={
@@ -106,9 +106,15 @@ class _Plan:
         """What there is to do in the end. Raises `ToolError` for a file inside another file."""
         left = {target: file for target, file in self._files.items() if self._is_changed(target, file)}
         for target, file in left.items():
-            above = next((parent for parent in target.parents if left.get(parent)), None)
-            if file is not None and above is not None:
+            above = next((parent for parent in target.parents if parent in left), None)
+            if file is None or above is None:
+                continue
+            if left[above] is not None:
                 raise ToolError(f"{self._names[above]!r} cannot be a file and hold {self._names[target]!r}")
+            raise ToolError(
+                f"{self._names[target]!r} needs a directory where {self._names[above]!r} is a file until the "
+                "whole patch is made; delete that in a patch of its own before"
+            )
         return [
             Change(
                 target=target,
@@ -153,6 +159,10 @@ class _Plan:
         return _File(data, file.origin, file.like)
 
     def _check_free(self, path: str) -> None:
+        if os.path.isdir(self._targets[path]):
+            raise ToolError(
+                f"{path!r} is a directory, and a patch puts no file in its place; remove it before, with bash"
+            )
         if self._file(path) is not None:
             raise ToolError(f"{path!r} exists already; change it with '*** Update File', or delete it first")
 
@@ -167,7 +177,8 @@ class _Plan:
     def _check_no_link(self, path: str) -> None:
         """A link stays when its file goes: who wants that names the file."""
         target = self._targets[path]
-        if os.path.islink(os.path.join(root_of(self._ctx), path)):
+        above, name = os.path.split(os.path.join(root_of(self._ctx), path))
+        if os.path.islink(os.path.join(os.path.realpath(above), name)):  # `..` is gone, as in the target
             raise ToolError(
                 f"{path!r} is a symbolic link; name the file itself: {shown(target, self._ctx)!r}"
             )

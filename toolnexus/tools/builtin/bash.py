@@ -22,6 +22,7 @@ from toolnexus.tools.builtin.environment import SECRET_ENV, child_environment
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.builtin.output_file import OutputFile, Pump
 from toolnexus.tools.builtin.paths import directory
+from toolnexus.tools.builtin.places import folder_at
 from toolnexus.tools.builtin.process import End, Process, turn_to_start
 from toolnexus.tools.builtin.process_table import Row
 from toolnexus.tools.builtin.sandbox import Boxed, Sandbox, sandbox, wanted
@@ -122,10 +123,11 @@ async def _left(process: Process, tree: Tree, box: Sandbox | None) -> tuple[int,
 def _start(command: str, cwd: Path, pump: Pump, env: Mapping[str, str], box: Sandbox | None) -> Process:
     argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     try:
-        if box is None:
-            process = Process(argv, cwd=cwd, output=pump.descriptor, env=env)
-        else:
-            process = Boxed(box, argv, cwd=cwd, output=pump.descriptor, env=env)
+        with folder_at(cwd) as folder:  # what became a link since the check leads nowhere
+            if box is None:
+                process = Process(argv, cwd=folder.place, output=pump.descriptor, env=env)
+            else:
+                process = Boxed(box, argv, cwd=folder.place, output=pump.descriptor, env=env)
     except (OSError, ValueError) as error:
         raise _unstartable(error) from error
     pump.started()

@@ -14,12 +14,13 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolnexus.errors import ToolError
+from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.paths import check_kind
 from toolnexus.tools.builtin.places import Folder, folder_at
 
@@ -46,14 +47,13 @@ class Change:
     """Overwrite it all the same."""
 
 
-def replace_file(target: Path, path: str, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+def replace_file(target: Path, path: str, data: bytes, clock: Clock) -> None:
     """Put `data` in the place of a resolved file, whole or not at all, with the mode it had.
 
-    Makes the folders above it. `check` may raise at the last moment. Raises `ToolError`, naming the
-    file by `path`.
+    Makes the folders above it. Raises `ToolError`, naming the file by `path`.
     """
     found = look(target, path)
-    commit([Change(target=target, path=path, data=data, like=found, found=found, overwrite=True)], check)
+    commit([Change(target=target, path=path, data=data, like=found, found=found, overwrite=True)], clock)
 
 
 def look(target: Path, path: str) -> os.stat_result | None:
@@ -70,24 +70,25 @@ def look(target: Path, path: str) -> os.stat_result | None:
     return found
 
 
-def commit(changes: Sequence[Change], check: Callable[[], None]) -> None:
+def commit(changes: Sequence[Change], clock: Clock) -> None:
     """Make all `changes`, of different files, or none of them; missing folders are made.
 
-    `check` is called when only the renaming is left, and may raise. Raises `ToolError` with the
+    The clock is committed when only the renaming is left. Who gives up after that has what was
+    renamed put back. Raises `ToolError` with the
     file and the reason; it says so when something could not be put back.
     """
     made: list[Path] = []
     steps = [_Step(change) for change in changes]
     try:
         with ExitStack() as held:
-            _make(steps, held, made, check)
+            _make(steps, held, made, clock)
     except BaseException:
         for path in reversed(made):
             _remove_folder(path)
         raise
 
 
-def _make(steps: Sequence[_Step], held: ExitStack, made: list[Path], check: Callable[[], None]) -> None:
+def _make(steps: Sequence[_Step], held: ExitStack, made: list[Path], clock: Clock) -> None:
     folders: dict[Path, Folder] = {}
     try:
         for step in steps:
@@ -100,9 +101,10 @@ def _make(steps: Sequence[_Step], held: ExitStack, made: list[Path], check: Call
             with step.told():
                 # the last one is renamed at once or not at all: it never has to be put back
                 step.prepare(keep=step is not steps[-1])
-        check()
+        clock.commit()
         for phase in (_Step.compare, _Step.apply):
             for step in steps:
+                clock.check()
                 with step.told():
                     phase(step)
     except BaseException as error:

@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import Literal
 
-from toolnexus.tools.builtin.read import image_type
+from toolnexus.core.media import image_kind
 
 Kind = Literal["image", "text", "binary"]
 
@@ -44,7 +44,7 @@ _TEXT = re.compile(
 
 def kind_of(content_type: str, charset: str | None, head: bytes) -> Kind:
     """What a body is, judged by its first bytes before its declared type."""
-    if image_type(head):
+    if image_kind(head):
         return "image"
     wide = (_marked(head) or _known(charset) or "").startswith(("utf-16", "utf-32"))
     if b"\0" in head[:SNIFF_BYTES] and not wide:

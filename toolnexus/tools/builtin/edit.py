@@ -41,7 +41,7 @@ def _edit(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResu
         if old == new:
             raise ToolError(f"oldString and newString are the same; nothing to change in {path!r}")
         changed, count = _replaced(data, old, new, bool(arguments.get("replaceAll")), path, clock)
-        commit([Change(target=target, path=path, data=changed, like=found, found=found)], clock.check)
+        commit([Change(target=target, path=path, data=changed, like=found, found=found)], clock)
     text = f"Edited {path} ({count} replacement{'' if count == 1 else 's'})"
     return ToolResult(output=text, metadata={"replacements": count})
 

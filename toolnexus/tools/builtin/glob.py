@@ -11,7 +11,7 @@ from toolnexus.runtime.context import ToolContext
 from toolnexus.tools.builtin.bounded import Clock, in_time
 from toolnexus.tools.builtin.globs import Glob
 from toolnexus.tools.builtin.loader import definition
-from toolnexus.tools.builtin.paths import directory, printable, root_of, shown
+from toolnexus.tools.builtin.paths import closed_below, directory, names_note, printable, root_of, shown
 from toolnexus.tools.builtin.walk import Skipped, walk
 
 _LIMITS = definition("glob").limits
@@ -33,7 +33,7 @@ def _glob(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResu
 
     def counted() -> Iterator[str]:
         nonlocal found
-        for path in walk(start, root_of(ctx), pieces, skipped, clock):
+        for path in walk(start, root_of(ctx), pieces, skipped, clock, closed_below(start, ctx)):
             found += 1
             yield path
 
@@ -44,6 +44,7 @@ def _glob(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResu
         lines = [f"No file below {shown(start, ctx)!r} matches {pattern!r}."]
     elif found > limit:
         lines.append(f"[the first {limit} of {found} files: narrow the pattern or raise the limit]")
+    lines += names_note(first)
     if note := skipped.note():
         lines.append(note)
     return ToolResult(output="\n".join(lines), metadata={"count": len(first)})

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.globs import ANY_DEPTH, Part, begin, either, parts_of, step
+from toolnexus.tools.builtin.places import Folder, folder_at
 
 FILE = ".gitignore"
 _LONGEST = 1_000_000
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ class Ignore:
 
     files: tuple[_Rules, ...] = ()
 
-    def reading(self, folder: str, clock: Clock) -> Ignore:
+    def reading(self, folder: Folder, clock: Clock) -> Ignore:
         """With the .gitignore of `folder` itself, if it has one."""
-        rules = _read(os.path.join(folder, FILE), clock)
+        rules = _read(folder, clock)
         return Ignore((*self.files, _Rules.of(rules))) if rules else self
 
     def below(self, name: str) -> Ignore:
@@ -104,29 +105,30 @@ def ignore_above(start: Path, root: Path, clock: Clock) -> Ignore:
     """What holds for `start` by the folders above it, up to the repository that it lies in.
 
     Without a repository, up to the root, or up to `start` itself when it lies elsewhere. A `start`
-    that is itself ignored was named on purpose: then nothing holds.
+    that is itself ignored was named on purpose: then nothing holds. Raises `OSError`.
     """
     top = next((p for p in (start, *start.parents) if os.path.lexists(p / ".git")), None)
     if top is None:
         top = root if start.is_relative_to(root) else start
     ignore = Ignore()
-    at = top
-    for name in start.relative_to(top).parts:
-        ignore = ignore.reading(str(at), clock)
-        if ignore.excludes(name, True):
-            return Ignore()
-        ignore = ignore.below(name)
-        at /= name
+    with folder_at(top) as folder:
+        for name in start.relative_to(top).parts:
+            ignore = ignore.reading(folder, clock)
+            if ignore.excludes(name, True):
+                return Ignore()
+            ignore = ignore.below(name)
+            if not folder.enter(name):
+                break
     return ignore
 
 
-def _read(path: str, clock: Clock) -> list[_Rule]:
-    """The rules of a file; none when it cannot be read or, as for git, is a link."""
+def _read(folder: Folder, clock: Clock) -> list[_Rule]:
+    """The rules of a folder's file; none when it cannot be read or, as for git, is a link."""
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        if not stat.S_ISREG(folder.stat(FILE).st_mode):
             return []
         with open(
-            os.open(path, _FLAGS), encoding="utf-8-sig", errors="surrogateescape", newline="\n"
+            folder.open(FILE, _FLAGS), encoding="utf-8-sig", errors="surrogateescape", newline="\n"
         ) as file:
             lines = file.read(_LONGEST).split("\n")
     except OSError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from toolnexus.core.names import did_you_mean
+from toolnexus.core.options import unknown_key
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ContextKey
 from toolnexus.tools.filters import NameFilter
@@ -39,10 +39,7 @@ class BuiltinOptions:
         options = cast("Mapping[Any, Any]", spec)
         for key in options:
             if key not in _KEYS:
-                near = did_you_mean(str(key), _KEYS)
-                raise ConfigError(
-                    f"builtins: {key!r} is no option; allowed beside each other: {list(_KEYS)}{near}"
-                )
+                raise unknown_key("builtins", key, _KEYS)
         sandbox, network = options.get("sandbox", False), options.get("sandbox_network", False)
         if sandbox != "auto" and not isinstance(sandbox, bool):
             raise ConfigError(f"builtins: sandbox is {sandbox!r}; allowed are True, False and 'auto'")

@@ -6,7 +6,9 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +20,17 @@ from toolnexus.tools.builtin.places import deepest, folder_at
 READ_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("read_roots")
 """Host value: more folders that read, grep and glob may look into, such as skill folders."""
 
+CLOSED_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("closed_roots")
+"""Host value: folders that may not be looked into although they lie in one of `READ_ROOTS`."""
+
+_UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OF_A_FOLDER = re.compile(r"[/\\]\.{0,2}\Z" if os.name == "nt" else r"/\.{0,2}\Z")
+_LONGEST = 4095
+"""Bytes that Linux takes as a path."""
+_ESCAPED = (
+    "[an escape such as \\x1b stands for a byte or character that cannot be shown; "
+    "a path written with it is not found: rename the file to use it]"
+)
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -29,26 +42,45 @@ def root_of(ctx: ToolContext) -> Path:
 def resolve(path: str, ctx: ToolContext, *, reading: bool = False) -> Path:
     """The real place of `path`, symbolic links resolved; it need not exist.
 
-    Raises `ToolError` when that place lies outside of the root. With `reading`, the folder of
-    long outputs and the host's `READ_ROOTS` are allowed too. `~` is an ordinary name.
+    Raises `ToolError` when that place lies outside of the root. With `reading`, `read_roots` are
+    allowed too; without, the path is that of a file, so it does not end in `/`, `/.` or `/..`, which
+    would lead through a link. `~` is an ordinary name.
     """
     root = root_of(ctx)
+    if not reading and _OF_A_FOLDER.search(path):
+        raise ToolError(f"{path!r} names a directory by its end; give the path of a file")
     try:
         target = Path(os.path.realpath(root / path))
-        os.fsencode(target)
+        size = len(os.fsencode(target))
     except ValueError as error:
         raise ToolError(f"{path!r} is no path: {error}") from error
     except OSError as error:  # a link on the way goes in this very moment
         raise ToolError(f"{path!r} cannot be followed: {error.strerror}") from error
+    if size > _LONGEST:
+        raise ToolError(f"{path[:100]!r}… is too long: a path has at most {_LONGEST} bytes, this one {size}")
     if target.is_relative_to(root) or (reading and _readable(target, ctx)):
         return target
     raise ToolError(f"{path!r} lies outside of the root folder {str(root)!r}; use a path inside it")
 
 
+def read_roots(ctx: ToolContext) -> tuple[Path, ...]:
+    """What may be read beside the root: the host's `READ_ROOTS` and the folder of long outputs."""
+    outputs = ctx.context.run.spill.folder
+    return (*(ctx.get(READ_ROOTS) or ()), *(() if outputs is None else (outputs,)))
+
+
+def closed_below(start: Path, ctx: ToolContext) -> list[Path]:
+    """The folders below a readable folder that may not be looked into, whoever else may."""
+    if start.is_relative_to(root_of(ctx)):
+        return []
+    return [path for path in ctx.get(CLOSED_ROOTS) or () if not _readable(path, ctx)]
+
+
 def _readable(target: Path, ctx: ToolContext) -> bool:
-    if ctx.context.run.spill.contains(target):
-        return True
-    return any(target.is_relative_to(extra) for extra in ctx.get(READ_ROOTS) or ())
+    """The innermost of the folders around it decides."""
+    open_to = max((len(one.parts) for one in read_roots(ctx) if target.is_relative_to(one)), default=0)
+    closed = (len(one.parts) for one in ctx.get(CLOSED_ROOTS) or () if target.is_relative_to(one))
+    return open_to > max(closed, default=0)
 
 
 def directory(path: str, ctx: ToolContext) -> Path:
@@ -73,8 +105,20 @@ def shown(target: Path, ctx: ToolContext) -> str:
 
 
 def printable(name: str) -> str:
-    """`name` with every byte that is not UTF-8 replaced, so that it can be sent as text."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """`name` with an escape for every character that is no text or would do something to a terminal."""
+    return _UNPRINTABLE.sub(_escape, name)
+
+
+def names_note(names: Iterable[str]) -> list[str]:
+    """What to say below an answer in which some of `names` had to be shown with escapes."""
+    return [_ESCAPED] if any(map(_UNPRINTABLE.search, names)) else []
+
+
+def _escape(sign: re.Match[str]) -> str:
+    code = ord(sign[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def open_file(target: Path, path: str) -> BinaryIO:
@@ -116,9 +160,9 @@ def not_found(target: Path, path: str) -> ToolError:
     try:
         with deepest(target) as (folder, names):
             if len(names) > 1 and folder.find(names[0]) is not None:
-                near = f": {printable(names[0])!r} is not a directory"
+                near = f": {names[0]!r} is not a directory"
             elif names:
-                near = did_you_mean(names[0], [printable(name) for name in folder.names()])
+                near = did_you_mean(names[0], folder.names())
     except OSError:  # a folder that may not be listed has no names to offer
         pass
     return ToolError(f"{path!r} does not exist{near}")

@@ -23,6 +23,14 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LISTED = os.O_RDONLY | _NO_LINK | getattr(os, "O_DIRECTORY", 0)
 # to pass through a folder one needs no right to list it
 _PASSED = _LISTED | getattr(os, "O_PATH", getattr(os, "O_SEARCH", 0))
+_DESCRIPTORS = next((path for path in ("/proc/self/fd", "/dev/fd") if BELOW and os.path.isdir(path)), None)
+_HELD = 32
+"""How many folders of one way are held open; what lies deeper is gone to anew each time."""
+
+
+def path_of(descriptor: int) -> str | None:
+    """A path to what a descriptor stands for, here and in a child that inherits it; None without such."""
+    return None if _DESCRIPTORS is None else f"{_DESCRIPTORS}/{descriptor}"
 
 
 class Folder:
@@ -30,13 +38,31 @@ class Folder:
 
     __slots__ = ("_descriptor", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, below: Folder | None = None) -> None:
+        """Open `path`; with `below`, the last name of it in that folder."""
         self.path = path
-        self._descriptor = os.open(path, _PASSED) if BELOW else None
+        self._descriptor: int | None = None
+        if not BELOW:
+            if below is not None and not stat.S_ISDIR(below.stat(path.name).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        elif below is None:
+            self._descriptor = os.open(path, _PASSED)
+        else:
+            self._descriptor = os.open(path.name, _PASSED, dir_fd=below._descriptor)
 
     def close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
+
+    @property
+    def place(self) -> str:
+        """A path that leads here as long as this is open, whatever is at `path` by now; else `path`."""
+        held = None if self._descriptor is None else path_of(self._descriptor)
+        return held if held is not None and os.path.isdir(held) else str(self.path)
+
+    def inner(self, name: str) -> Folder:
+        """The folder `name`, open beside this one."""
+        return Folder(self.path / name, self)
 
     def enter(self, name: str) -> bool:
         """Go on to the folder `name`; false, and nothing happens, when there is none, or a link."""
@@ -79,6 +105,19 @@ class Folder:
         listed = os.open(".", _LISTED, dir_fd=self._descriptor)
         try:
             return os.listdir(listed)
+        finally:
+            os.close(listed)
+
+    def entries(self) -> Generator[os.DirEntry[str]]:
+        """What lies in the folder, in no order; each is to be asked what it is at once."""
+        if self._descriptor is None:
+            with os.scandir(self.path) as found:
+                yield from found
+            return
+        listed = os.open(".", _LISTED, dir_fd=self._descriptor)
+        try:
+            with os.scandir(listed) as found:
+                yield from found
         finally:
             os.close(listed)
 
@@ -148,3 +187,68 @@ def folder_at(path: Path, made: list[Path] | None = None) -> Generator[Folder]:
             if not folder.enter(name):
                 raise NotADirectoryError(errno.ENOTDIR, f"{name!r} is not a directory", str(path))
         yield folder
+
+
+class Descent:
+    """The way from a folder down to others below it, one after the other.
+
+    What two of them have in common is gone once, so folders come at little cost in the order of a walk.
+    """
+
+    __slots__ = ("_deep", "_names", "_way")
+
+    def __init__(self, start: Folder) -> None:
+        """`start` stays the caller's to close."""
+        self._way = [start]
+        self._names: list[str] = []
+        self._deep: Folder | None = None
+
+    def folder(self, path: str) -> Folder:
+        """The folder at `path`, relative and with `/`; it is open until the next one is asked for.
+
+        Raises `OSError`, also when a name on the way is a link.
+        """
+        names = path.split("/") if path else []
+        self._leave(names)
+        for name in names[len(self._names) : _HELD]:
+            self._way.append(self._way[-1].inner(name))
+            self._names.append(name)
+        for name in names[_HELD:]:
+            deep = (self._deep or self._way[-1]).inner(name)
+            if self._deep is not None:
+                self._deep.close()
+            self._deep = deep
+        return self._deep or self._way[-1]
+
+    def open(self, path: str, flags: int) -> int:
+        """A descriptor of the file at `path`. Raises `OSError`."""
+        above, _, name = path.rpartition("/")
+        return self.folder(above).open(name, flags)
+
+    def close(self) -> None:
+        self._leave([])
+
+    def _leave(self, names: list[str]) -> None:
+        """Close what does not lie on the way to `names`."""
+        if self._deep is not None:
+            self._deep.close()
+            self._deep = None
+        common = 0
+        for mine, asked in zip(self._names, names, strict=False):
+            if mine != asked:
+                break
+            common += 1
+        while len(self._names) > common:
+            self._names.pop()
+            self._way.pop().close()
+
+
+@contextmanager
+def descent_from(path: Path) -> Generator[Descent]:
+    """The ways down from the folder at a resolved path. Raises `OSError` like `folder_at`."""
+    with folder_at(path) as folder:
+        descent = Descent(folder)
+        try:
+            yield descent
+        finally:
+            descent.close()

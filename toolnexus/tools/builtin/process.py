@@ -41,21 +41,30 @@ async def turn_to_start() -> None:
 class Process:
     """A child in a process group of its own. Whoever makes one must `reap` it.
 
-    `output` and `errors` are file descriptors; without `errors` both streams are merged.
+    `output` and `errors` are file descriptors; without `errors` both streams are merged. It inherits
+    these, `input` and `open_files`, under their own numbers, and nothing else.
     """
 
     def __init__(
         self,
         argv: Sequence[str],
         *,
-        cwd: Path,
+        cwd: str | Path,
         output: int,
         errors: int = subprocess.STDOUT,
         input: int = subprocess.DEVNULL,
         env: Mapping[str, str] | None = None,
+        open_files: Sequence[int] = (),
     ) -> None:
         self._popen = subprocess.Popen(
-            argv, cwd=cwd, env=env, stdin=input, stdout=output, stderr=errors, start_new_session=True
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=input,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
+            pass_fds=open_files,
         )
         self.pid = self._popen.pid
 

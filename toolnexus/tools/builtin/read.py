@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from toolnexus.core.media import image_kind
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
 from toolnexus.errors import ToolError
@@ -30,25 +31,12 @@ def _read(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResu
     path = str(arguments["path"])
     with open_file(resolve(path, ctx, reading=True), path) as file:
         head = file.read(_LIMITS["binarySniffBytes"])
-        if mime := image_type(head):
+        if mime := image_kind(head):
             return _image(path, mime, head + file.read(_LIMITS["maxImageBytes"]))
         if b"\0" in head:
             raise ToolError(f"{path!r} is a binary file; only text and images can be read")
         file.seek(0)
         return ToolResult(output=_text(file, path, arguments, clock))
-
-
-def image_type(head: bytes) -> str | None:
-    """The MIME type of an image that models can look at, judged by its first bytes."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "image/webp"
-    return None
 
 
 def _image(path: str, mime: str, data: bytes) -> ToolResult:

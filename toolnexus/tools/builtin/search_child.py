@@ -12,12 +12,19 @@ import codecs
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _BLOCK = 1 << 20
+_BELOW = os.open in os.supports_dir_fd
+_NO_LINK = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+)
+_FILE = _NO_LINK
+_FOLDER = _NO_LINK | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", getattr(os, "O_SEARCH", 0))
 _LONGEST = 1 << 24
 """Characters. A longer line is passed over, so that no file needs more memory than some such lines."""
 
@@ -25,14 +32,16 @@ _LONGEST = 1 << 24
 def search(job: dict[str, Any], out: BinaryIO) -> dict[str, list[str]]:
     """Write the hits and return what was left out.
 
-    `job`: pattern, files, limit (hits in all), width (characters of a line), sniff (bytes).
+    `job`: pattern, base (the folder, a path without links), files (below it), limit (hits in all),
+    width (characters of a line), sniff (bytes).
     """
+    way = _Way(job["base"])
     matches = re.compile(job["pattern"]).search
     left: int = job["limit"]
     left_out: dict[str, list[str]] = {"binary": [], "unreadable": [], "overlong": []}
     for name in job["files"]:
         try:
-            with open(name, "rb") as file:
+            with way.open(name) as file:
                 is_binary = b"\0" in file.read(job["sniff"])
                 file.seek(0)
                 for number, line in enumerate(_lines(file), 1):
@@ -50,6 +59,43 @@ def search(job: dict[str, Any], out: BinaryIO) -> dict[str, list[str]]:
         except OSError:
             left_out["unreadable"].append(name)
     return left_out
+
+
+class _Way:
+    """Opens files below a folder, following no link; the folder of the last one stays open."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._folder: int | None = None
+        self._name = ""
+
+    def open(self, name: str) -> BinaryIO:
+        """A regular file. Raises `OSError` for any other."""
+        if _BELOW:
+            above, _, last = name.rpartition("/")
+            if self._folder is None or self._name != above:
+                self._enter(above)
+            descriptor = os.open(last, _FILE, dir_fd=self._folder)
+        else:
+            descriptor = os.open(os.path.join(self._base, name), _FILE)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError("no regular file")
+        return os.fdopen(descriptor, "rb")
+
+    def _enter(self, name: str) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
+        at = os.open(os.path.abspath(os.sep), _FOLDER)
+        for part in [*self._base.split("/"), *name.split("/")]:
+            if part:
+                try:
+                    inner = os.open(part, _FOLDER, dir_fd=at)
+                finally:
+                    os.close(at)
+                at = inner
+        self._folder, self._name = at, name
 
 
 def _lines(file: BinaryIO) -> Iterator[str | None]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.globs import Glob, Level
 from toolnexus.tools.builtin.ignore import FILE, Ignore, ignore_above
 from toolnexus.tools.builtin.paths import printable
+from toolnexus.tools.builtin.places import Descent, Folder, descent_from
 
 _NAMED = 3
 _OWN = (".git", FILE)
@@ -60,30 +62,67 @@ def _counted(kind: str, found: _Kind) -> str:
     return f"{found.count} {kind if found.count == 1 else plural} skipped ({shown}{more})"
 
 
-def walk(start: Path, root: Path, glob: Glob, skipped: Skipped, clock: Clock) -> Iterator[str]:
-    """The files below `start` that `glob` matches, relative to it, in no order.
+def walk(
+    start: Path, root: Path, glob: Glob, skipped: Skipped, clock: Clock, closed: Collection[Path] = ()
+) -> Iterator[str]:
+    """The files below `start` that `glob` matches, relative to it, in no order; none below a `closed` folder.
 
-    Blocks. Raises `ToolError` when the clock runs out or `start` itself cannot be listed.
+    Blocks. Folders are entered by descriptors, so one that becomes a link meanwhile leads nowhere.
+    Raises `ToolError` when the clock runs out or `start` itself cannot be listed.
     """
-    folders: list[tuple[str, Level, Ignore]] = [("", glob.top, ignore_above(start, root, clock))]
-    while folders:
-        prefix, level, ignore = folders.pop()
-        ignore = ignore.reading(os.path.join(start, prefix), clock)
-        for entry in _entries(start, prefix, skipped):
-            clock.check()
-            name = entry.name
-            folder = entry.is_dir(follow_symlinks=False)
-            if not level.wants(name, folder):
-                if _hidden(name) and level.wants(name, folder, hidden=True):
-                    skipped.add("hidden directory" if folder else "hidden file", prefix + name)
-            elif name == ".git":
+    barred = {path.relative_to(start).as_posix() for path in closed if path.is_relative_to(start)}
+    with _descent(start) as descent:
+        folders: list[tuple[str, Level, Ignore]] = [("", glob.top, ignore_above(start, root, clock))]
+        while folders:
+            prefix, level, ignore = folders.pop()
+            folder = _entered(descent, prefix, skipped)
+            if folder is None:
                 continue
-            elif kind := _left_out(entry, folder, ignore):
-                skipped.add(kind, (prefix + name).replace("\n", "?"))
-            elif folder:
-                folders.append((f"{prefix}{name}/", level.below(name), ignore.below(name)))
-            else:
-                yield prefix + name
+            ignore = ignore.reading(folder, clock)
+            for entry in _entries(folder, prefix, skipped):
+                clock.check()
+                name = entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if not level.wants(name, is_folder):
+                    if _hidden(name) and level.wants(name, is_folder, hidden=True):
+                        skipped.add("hidden directory" if is_folder else "hidden file", prefix + name)
+                elif name == ".git" or prefix + name in barred:
+                    continue
+                elif kind := _left_out(entry, is_folder, ignore):
+                    skipped.add(kind, prefix + name)
+                elif is_folder:
+                    folders.append((f"{prefix}{name}/", level.below(name), ignore.below(name)))
+                else:
+                    yield prefix + name
+
+
+@contextmanager
+def _descent(start: Path) -> Generator[Descent]:
+    try:
+        with descent_from(start) as descent:
+            yield descent
+    except OSError as error:
+        raise ToolError(f"{str(start)!r} cannot be listed: {error.strerror}") from error
+
+
+def _entered(descent: Descent, prefix: str, skipped: Skipped) -> Folder | None:
+    """The folder, or None when it may not be entered or is a link by now. Raises `OSError` for the first."""
+    try:
+        return descent.folder(prefix.removesuffix("/"))
+    except OSError:
+        if not prefix:
+            raise
+        skipped.add("unreadable directory", prefix.removesuffix("/"))
+        return None
+
+
+def _entries(folder: Folder, prefix: str, skipped: Skipped) -> Iterator[os.DirEntry[str]]:
+    try:
+        yield from folder.entries()
+    except OSError:
+        if not prefix:
+            raise
+        skipped.add("unreadable directory", prefix.removesuffix("/"))
 
 
 def _left_out(entry: os.DirEntry[str], folder: bool, ignore: Ignore) -> str:
@@ -101,13 +140,3 @@ def _left_out(entry: os.DirEntry[str], folder: bool, ignore: Ignore) -> str:
 
 def _hidden(name: str) -> bool:
     return name.startswith(".") and name not in _OWN
-
-
-def _entries(start: Path, prefix: str, skipped: Skipped) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(os.path.join(start, prefix)) as entries:
-            yield from entries
-    except OSError as error:
-        if not prefix:
-            raise ToolError(f"{str(start)!r} cannot be listed: {error.strerror}") from error
-        skipped.add("unreadable directory", prefix.removesuffix("/"))

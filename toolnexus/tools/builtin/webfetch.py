@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from toolnexus.core.media import START, image_kind
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
 from toolnexus.errors import ToolError
@@ -15,7 +16,6 @@ from toolnexus.tools.builtin.fetch import Page, fetch
 from toolnexus.tools.builtin.html_text import html_text
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.builtin.options import OPTIONS
-from toolnexus.tools.builtin.read import image_type
 
 _LIMITS = definition("webfetch").limits
 _ACCEPT = {
@@ -63,13 +63,13 @@ def _image(page: Page) -> MediaPart:
         raise ToolError(f"the image is larger than {_LIMITS['maxBodyBytes']} bytes")
     if page.ending != "whole":
         raise ToolError("the image did not come whole; try again, perhaps with a larger timeout")
-    mime = image_type(bytes(page.body[:16]))
+    mime = image_kind(bytes(page.body[:START]))
     return MediaPart(mime or page.content_type, data=base64.b64encode(page.body).decode("ascii"))
 
 
 def _told(page: Page) -> str:
     """A file that is no text, as a reader wants it named."""
-    mime = image_type(bytes(page.body[:16])) or page.content_type or "no declared type"
+    mime = image_kind(bytes(page.body[:START])) or page.content_type or "no declared type"
     size = len(page.body) if page.ending == "whole" else page.size
     return f"{page.url}: {mime}, {'unknown size' if size is None else f'{size} bytes'}"
 

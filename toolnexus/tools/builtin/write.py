@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from toolnexus.core.tools import ToolResult
-from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.tools.builtin.bounded import Clock, in_time
 from toolnexus.tools.builtin.changes import replace_file
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.builtin.paths import resolve
+from toolnexus.tools.builtin.text_file import encoded
 from toolnexus.tools.builtin.turns import turn
 
 _LIMITS = definition("write").limits
@@ -24,12 +24,8 @@ async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
 
 def _write(arguments: dict[str, Any], ctx: ToolContext, clock: Clock) -> ToolResult:
     path, content = str(arguments["path"]), str(arguments["content"])
-    try:
-        data = content.encode("utf-8")
-    except UnicodeEncodeError as error:
-        at = f"character {error.start + 1} ({content[error.start]!r})"
-        raise ToolError(f"{path!r} was left as it was: {at} cannot be written as UTF-8") from error
+    data = encoded(content, "content")
     target = resolve(path, ctx)
     with turn(target, clock=clock):
-        replace_file(target, path, data, clock.check)
+        replace_file(target, path, data, clock)
     return ToolResult(output=f"Wrote {len(data)} bytes to {path}", metadata={"bytes": len(data)})

@@ -13,8 +13,8 @@ from typing import Any, TypedDict, cast
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.paths import open_file
+from toolnexus.tools.front_matter import FrontMatter, read_front_matter
 from toolnexus.tools.skills.definition import SkillDef, encodable, one_line, sample_size
-from toolnexus.tools.skills.frontmatter import FrontMatter, read_front_matter
 from toolnexus.tools.skills.walk import FILE, siblings, skill_files
 
 MAX_FILE = 1 << 20
@@ -23,7 +23,6 @@ MAX_NAME = 256
 MAX_DESCRIPTION = 1024
 SECONDS = 30.0
 """For one folder of skills, or one provider."""
-NOT_LOADED = ("missing-name", "malformed-frontmatter", "duplicate-name", "unreadable", "misnamed-file")
 
 _PLAIN_NAME = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 _ALLOWED_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
@@ -42,6 +41,10 @@ class SkillIssue(TypedDict):
     path: str
     reason: str
     detail: str
+
+
+NOT_LOADED = ("missing-name", "malformed-frontmatter", "unreadable", "misnamed-file")
+"""Reasons for which a skill that should be there is not. The name of a shadowed one (`duplicate-name`) is."""
 
 
 def issue(path: str | Path, reason: str, detail: str) -> SkillIssue:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.options import unknown_key
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.threads import run_in_thread
@@ -53,6 +54,11 @@ _SCHEMA: Mapping[str, Any] = {
 }
 
 
+def folders_of(skills: Iterable[SkillDef]) -> tuple[Path, ...]:
+    """Where they lie, links resolved, each once."""
+    return tuple(dict.fromkeys(s.root or s.folder.resolve() for s in skills if s.folder is not None))
+
+
 class SkillSet:
     """An immutable set of skills: the tool that hands them out and the catalog that names them."""
 
@@ -79,7 +85,7 @@ class SkillSet:
     @cached_property
     def roots(self) -> tuple[Path, ...]:
         """The folders of these skills, links resolved: what file tools may read beside `workdir`."""
-        return tuple(dict.fromkeys(s.root or s.folder.resolve() for s in self.skills if s.folder is not None))
+        return folders_of(self.skills)
 
     def catalog(self) -> str:
         """What the system prompt says of these skills; `""` when there is nothing to say."""
@@ -143,6 +149,8 @@ class SkillSource:
         self._filter = NameFilter.of(filter, "skills")
         self.skill_set = SkillSet()
         """The skills it has now; empty before `open` and after `aclose`."""
+        self.found: tuple[Path, ...] = ()
+        """The folders of all skills that were found, also of those that are left out."""
         self.report: list[SkillIssue] = []
         """What was wrong at the last `open`."""
 
@@ -154,6 +162,11 @@ class SkillSource:
     def roots(self) -> tuple[Path, ...]:
         """The folders of its skills, which file tools may read."""
         return self.skill_set.roots
+
+    @property
+    def closed(self) -> tuple[Path, ...]:
+        """The folders of skills that it left out, which may lie in those."""
+        return tuple([path for path in self.found if path not in self.roots])
 
     def catalog(self, names: Iterable[str] | None = None) -> str:
         """What a system prompt says of its skills, or of the named ones."""
@@ -172,12 +185,14 @@ class SkillSource:
         for entry in self._data:
             given = [entry] if isinstance(entry, SkillDef) else await _provided(entry, report)
             skills += [s for one in given if (s := usable(one, report)) is not None]
+        folders = await run_in_thread(folders_of, skills)
         skills = first_of_each_name(skills, report)
         for found in report:
             logger.warning("%s: %s (%s)", one_line(found["path"]), found["detail"], found["reason"])
         lost = any(found["reason"] in NOT_LOADED for found in report)
-        self._filter.check((s.name for s in skills), "skills", incomplete=lost)
+        self._filter.check((s.name for s in skills), "skills", awaited=("*",) if lost else ())
         self.report = report
+        self.found = folders
         self.skill_set = SkillSet(
             (s for s in skills if self._filter.admits(s.name)), sample_limit=self._sample_limit
         )
@@ -195,6 +210,7 @@ class SkillSource:
 
     async def aclose(self) -> None:
         self.skill_set = SkillSet()
+        self.found = ()
 
 
 def skill_source(option: Any) -> SkillSource | None:
@@ -217,8 +233,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
     known = ("paths", "sample_limit", "filter")
     for key in settings:
         if key not in known:
-            near = did_you_mean(str(key), known)
-            raise ConfigError(f"skills: unknown key {key!r}; allowed: {', '.join(known)}{near}")
+            raise unknown_key("skills", key, known)
     _check_limit(settings.get("sample_limit", 0))
 
 

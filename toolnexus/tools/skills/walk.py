@@ -50,9 +50,10 @@ def skill_files(
 
 
 def siblings(folder: Path, root: Path, clock: Clock) -> Iterator[str]:
-    """The files of a skill in code-point order of their relative paths, every `SKILL.md` left out.
+    """The files of a skill in code-point order of their relative paths, without its `SKILL.md`.
 
-    A link that leads out of `root`, the real folder, is left out: no tool reads what is behind it.
+    A folder in it with a `SKILL.md` is another skill, whose files are its own. A link that leads out
+    of `root`, the real folder, is left out: no tool reads what is behind it.
     Lazy: a big folder is read only as far as it is asked for.
     """
     seen: set[str] = set()
@@ -63,7 +64,9 @@ def siblings(folder: Path, root: Path, clock: Clock) -> Iterator[str]:
             if real not in seen and Path(real).is_relative_to(root):
                 seen.add(real)
                 with suppress(OSError):
-                    waiting += [(e, e.path, _real(e, real)) for e in reversed(_in_path_order(path, clock))]
+                    inner = _in_path_order(path, clock)
+                    if entry is None or not any(e.name == FILE for e in inner):
+                        waiting += [(e, e.path, _real(e, real)) for e in reversed(inner)]
         elif entry.name != FILE and holds(entry.is_file) and listable(path):
             if Path(real).is_relative_to(root):
                 yield path

@@ -38,17 +38,32 @@ class FrontMatter:
 
 
 def read_front_matter(text: str) -> FrontMatter:
-    """Split `text` into its header and its body; a byte order mark and CRLF are accepted.
+    """The header of `text` and the body below it; a byte order mark and CRLF are accepted.
 
     Raises `ValueError` that says where, when there is a header and it cannot be read.
     """
+    return parse(*split(text))
+
+
+def split(text: str) -> tuple[list[str] | None, str]:
+    """The lines of the header, None where there is none, and the body, line ends as `\\n`.
+
+    Raises `ValueError` for a header without its end.
+    """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[0].rstrip() != "---":
-        return FrontMatter(body="\n".join(lines))
+        return None, "\n".join(lines)
     end = next((n for n, line in enumerate(lines) if n and line.rstrip() == "---"), None)
     if end is None:
         raise ValueError("the front matter has no closing line '---'")
-    header, body = [_without_tabs(line) for line in lines[1:end]], "\n".join(lines[end + 1 :])
+    return lines[1:end], "\n".join(lines[end + 1 :])
+
+
+def parse(lines: list[str] | None, body: str) -> FrontMatter:
+    """What the lines of a header say. Raises `ValueError` that says where they cannot be read."""
+    if lines is None:
+        return FrontMatter(body=body)
+    header = [_without_tabs(line) for line in lines]
     if (size := sum(map(len, header))) > MAX_HEADER:
         raise ValueError(f"the front matter has {size} characters; at most {MAX_HEADER} are read")
     failure = "a sentence is written as a list"

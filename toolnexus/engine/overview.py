@@ -1,0 +1,57 @@
+"""What a client has, for those who want to look at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolnexus.engine.agent import Agent
+from toolnexus.engine.environment import Environment
+from toolnexus.runtime.context import Runnable
+from toolnexus.tools.gather import Sources
+from toolnexus.tools.mcp_config import mcp_report
+from toolnexus.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from toolnexus.tools.skills import SkillDef, SkillIssue
+
+
+class Overview:
+    """The part of a client that shows its agents, servers and skills, and changes nothing."""
+
+    _main: Agent
+    _environment: Environment
+    _sources: Sources
+    _may_nest: bool
+
+    @property
+    def agents(self) -> tuple[Runnable, ...]:
+        """Whom `task` may delegate to, sorted by name."""
+        return tuple(self._environment.targets(self._main).values())
+
+    def tools_of(self, agent: Agent) -> Toolkit:
+        """What `agent` is offered when the client's own run delegates to it."""
+        return Toolkit(self._environment.offer(agent, (), deepest=not self._may_nest).tools)
+
+    def agents_of(self, agent: Agent) -> tuple[Runnable, ...]:
+        """Whom `agent` may delegate to when the client's own run delegates to it, sorted by name."""
+        may = "task" in self.tools_of(agent).names()
+        return tuple(self._environment.targets(agent).values()) if may else ()
+
+    @property
+    def skills(self) -> list[SkillDef]:
+        """The skills that are loaded, sorted by name."""
+        return list(self._sources.skills.skill_set.skills) if self._sources.skills is not None else []
+
+    def mcp_status(self) -> dict[str, dict[str, Any]]:
+        """`{server: {"status", "reason"}}`: `connected`, `failed`, `disabled` or `needs_auth`."""
+        return {s.name: dict(s.status) for s in self._sources.servers}
+
+    @property
+    def mcp_report(self) -> tuple[str, ...]:
+        """What MCP files say that changes nothing here, a line each: keys of other hosts, mostly."""
+        return mcp_report(s.config for s in self._sources.servers)
+
+    @property
+    def skill_report(self) -> list[SkillIssue]:
+        """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
+        return self._sources.skills.report if self._sources.skills is not None else []
