@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.helpers import ROOT, cli
+from toolnexus.cli.notes import noting
 
 SERVER = {"command": sys.executable, "args": [str(ROOT / "tests" / "servers" / "sdk_mcp.py")]}
 MISSING = {"command": "no-such-program-anywhere"}
@@ -45,6 +49,29 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert "server 'gone': failed" in missing[0] and "no-such-program-anywhere" in missing[0]
     assert "bad" in missing[1] and "missing-name" in missing[1]
     assert "  read" in done.stdout
+
+
+def test_a_thread_that_goes_on_is_no_note(capsys: pytest.CaptureFixture[str]) -> None:
+    """[CLI-98] Ctrl-C while something is loaded or connected leaves one line."""
+    with noting():
+        logging.getLogger("toolnexus.threads").warning("import_module was given up")
+        logging.getLogger("toolnexus.mcp").warning("a key changes nothing")
+    assert capsys.readouterr().err == "note: a key changes nothing\n"
+
+
+def test_the_reason_says_what_to_check(tmp_path: Path) -> None:
+    """[CLI-97] Of a program that is not there, one that ends without a word, and an address."""
+    servers = {
+        "gone": MISSING,
+        "mute": {"command": "true"},
+        "away": {"url": "http://127.0.0.1:9/mcp"},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    done = cli(tmp_path, "tools", "--mcp", "mcp.json")
+    said = {line.split("'")[1]: line for line in done.stderr.splitlines() if line.startswith("missing: ")}
+    assert said["gone"].endswith("check its command")
+    assert said["mute"].endswith("it said nothing: check its command and args")
+    assert said["away"].endswith("check that it runs there")
 
 
 def test_a_misnamed_skill_is_missing_and_a_shadowed_one_a_note(tmp_path: Path) -> None:

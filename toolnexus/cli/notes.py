@@ -13,12 +13,13 @@ from toolnexus.cli.view.words import printable
 class Notes(logging.Handler):
     """Says lines, and what the package logs as a warning.
 
-    `reported` are loggers whose warnings the command reports in its own words.
+    `reported` are loggers whose warnings the command reports in its own words. Threads that go on
+    behind something that was given up are no business of a person at a terminal.
     """
 
     def __init__(self, reported: Iterable[str] = ()) -> None:
         super().__init__(logging.WARNING)
-        self._reported = frozenset(reported)
+        self._reported = frozenset((*reported, "toolnexus.threads"))
         self._said: set[str] = set()
 
     def say(self, line: str) -> None:

@@ -30,7 +30,9 @@ class Gone(Fault):
 async def obituary(process: ServerProcess) -> str:
     """How a server process ended, with its last words. The words may hold secrets."""
     await process.gone(0.3)
-    return f"{_how(process)}{last_words(process)}"
+    said = last_words(process)
+    silent = not said and process.output.fault is None
+    return f"{_how(process)}{'; it said nothing: check its command and args' if silent else said}"
 
 
 def last_words(process: ServerProcess) -> str:

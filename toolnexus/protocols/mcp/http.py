@@ -61,7 +61,7 @@ class ContainedClient(httpx2.AsyncClient):
         except httpx2.HTTPError as error:
             what = str(error) or type(error).__name__
             if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-                what = f"cannot connect to {self._endpoint.address}: {what}"
+                what = f"cannot connect to {self._endpoint.address}: {what}; check that it runs there"
             return self._fault(request, 502, what)
 
     async def _post(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:

@@ -188,7 +188,7 @@ class McpServer:
         except (OSError, ValueError) as error:
             what = getattr(error, "filename", None) or endpoint.command[0]
             why = getattr(error, "strerror", None) or str(error)
-            raise Fault(self._redact(f"cannot start {what!r}: {why}")) from None
+            raise Fault(self._redact(f"cannot start {what!r}: {why}; check its command")) from None
         self._processes.add(process)
         return process
 
