@@ -72,6 +72,12 @@ SAYS = {
         "the tool's image: image/png",
         "Five red boxes this morning, three now",
     ],
+    "resume-in-another-process": [
+        'first process: pending, 3 requests: run bash with {"command": "touch notes.md"}?',
+        "second process: approval of {'command': 'touch notes.md'}",
+        "second process: done, 4 requests: One file was there; notes.md is made.",
+        "notes.md: True",
+    ],
     "sandboxed-bash": [
         "outside of it: ['project']",
         "connections to this machine: 0",
