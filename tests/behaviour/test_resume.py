@@ -323,6 +323,44 @@ async def test_a_crash_leaves_a_run_that_can_go_on(tmp_path: Path) -> None:
     assert second[1].output == "harmless result"
 
 
+async def test_after_a_crash_between_two_turns_new_calls_run() -> None:
+    """[RES-07] Only calls that were open then are of unknown outcome, not those that come afterwards."""
+    seen: list[str] = []
+
+    @tool
+    async def step(n: int) -> str:
+        """Step."""
+        seen.append(f"step {n}")
+        return f"did {n}"
+
+    kept = MemoryStore()
+
+    class Dies(MemoryStore):
+        """Keeps the first turn and its results; then its process is gone."""
+
+        async def append(self, id: str, messages: Any, expected: int, state: Any = None) -> int:
+            if len((await kept.load(id))[0]) < 3:
+                return await kept.append(id, messages, expected, state)
+            return expected
+
+        async def load(self, id: str) -> Any:
+            return await kept.load(id)
+
+        async def load_state(self, id: str) -> Any:
+            return await kept.load_state(id)
+
+    script = ScriptedModel([reply("", call("step", n=1)), "never stored"])
+    async with Client(model=script, builtins=False, tools=[step], store=Dies()) as client:
+        await client.ask("go", conversation="c")
+    later = ScriptedModel([reply("", call("step", n=2)), "end"])
+    async with Client(model=later, builtins=False, tools=[step], store=kept) as client:
+        result = await client.resume("c")
+    assert (result.status, result.text) == ("done", "end")
+    assert seen == ["step 1", "step 2"]
+    outputs = [part.output for message in result.messages for part in message.tool_results]
+    assert outputs == ["did 1", "did 2"]
+
+
 async def test_a_new_ask_on_a_run_that_waits_is_refused_until_it_is_given_up(tmp_path: Path) -> None:
     """[RES-08] In every process; given up, the calls are answered and what was done stays."""
     bank = Bank()

@@ -122,6 +122,8 @@ class Agent:
         ctx, environment, answering = await self._begin(input, ctx)
         frame = ctx.frame
         calls = frame.transcript[-1].tool_calls if frame.resumed is not None else ()
+        if not calls:
+            frame.resumed = None  # nothing was open: what is called from now on is new
         while True:
             frame.check_cancelled()
             if frame.slot is not None and frame.slot.lost:
