@@ -19,7 +19,7 @@ from toolnexus.errors import ToolError
 
 BOM = b"\xef\xbb\xbf"
 LF, CRLF = b"\n", b"\r\n"
-EXAMPLES = int(os.environ.get("TOOLNEXUS_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("TOOLNEXUS_EXAMPLES", "1000"))
 """For each property; more of them find more."""
 EXACT = settings(derandomize=True, deadline=None, max_examples=EXAMPLES, database=None)
 T = TypeVar("T")
