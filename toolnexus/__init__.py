@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolnexus.core.result import Limit, RunResult
     from toolnexus.core.suspension import Answer, Request
     from toolnexus.core.tools import ToolResult, pending
-    from toolnexus.core.usage import Budget, Usage
+    from toolnexus.core.usage import Budget, Price, Usage
     from toolnexus.engine.agent import Agent
     from toolnexus.engine.compaction.compactor import compactor
     from toolnexus.engine.conversations import Conversation
@@ -122,7 +122,7 @@ _HOMES = {
     "core.result": ("Limit", "RunResult"),
     "core.suspension": ("Answer", "Request"),
     "core.tools": ("ToolResult", "pending"),
-    "core.usage": ("Budget", "Usage"),
+    "core.usage": ("Budget", "Price", "Usage"),
     "engine.agent": ("Agent",),
     "engine.compaction.compactor": ("compactor",),
     "engine.conversations": ("Conversation",),
@@ -203,6 +203,7 @@ __all__ = [
     "OutputError",
     "OutputSpec",
     "Pending",
+    "Price",
     "Prompt",
     "ReasoningDelta",
     "Request",

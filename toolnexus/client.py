@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,7 +16,7 @@ from toolnexus.core.messages import Message, Prompt
 from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
-from toolnexus.core.usage import Budget
+from toolnexus.core.usage import Budget, Price
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
 from toolnexus.engine.conversations import Body, Conversation, Conversations, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
@@ -30,6 +31,7 @@ from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
+from toolnexus.models.prices import Prices
 from toolnexus.runtime.context import (
     DEPS,
     ContextKey,
@@ -83,6 +85,7 @@ class Client(Openable, Overview):
       not declared; the model finds them with `tool_search`. None: all are declared.
     * `allowed_models`: the models that `task` may name; None: those of the client and its agents.
     * `budget`: a `Budget` for each ask and everything below; its `concurrency` holds for the tree.
+    * `prices`: True, or a `Price` by model name: for `usage.cost`. A `Budget(cost=…)` brings it along.
     * `should_continue`: gets the RunResult so far at a natural stop only (never at a limit); true
       sends a nudge and goes on.
     * `hooks`: a list of objects with methods of `Hooks`; they act in every run below, too.
@@ -112,6 +115,7 @@ class Client(Openable, Overview):
         max_declared_tools: int | None = None,
         allowed_models: Sequence[str | Model] | None = None,
         budget: Budget | None = None,
+        prices: bool | Mapping[str, Price] = False,
         should_continue: ShouldContinue | None = None,
         hooks: Sequence[object] = (),
         on_request: OnRequest | None = None,
@@ -164,6 +168,9 @@ class Client(Openable, Overview):
         self._environment.max_declared_tools = max_declared_tools
         self._redact = Redactor()
         self._counts = Counts()
+        budgets = [budget, *[getattr(agent, "budget", None) for agent in agents]]
+        bounded = any(b is not None and b.cost is not None for b in budgets)
+        self._prices = Prices(prices or True) if bounded or prices is not False else None
         self._roster = Roster(self._main, self._environment, self._redact)
         if allowed_models is None:
             allowed_models = [m for m in (self._models.default, *self._roster.models) if m is not None]
@@ -182,6 +189,7 @@ class Client(Openable, Overview):
             redact=self._redact,
             spill=self._spill,
             counts=self._counts,
+            prices=self._prices,
         )
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
@@ -457,6 +465,8 @@ class Client(Openable, Overview):
     async def _start(self, again: bool) -> None:
         """Open the sources. `again`: the loop they were opened on is gone."""
         self._asker = Asker(self._on_request) if self._on_request is not None else None
+        if self._prices is not None:
+            await asyncio.to_thread(self._prices.load)
         if again:
             await self._sources.aclose()
         try:

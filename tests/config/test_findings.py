@@ -43,8 +43,8 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: p
         "mcpServers.b",
     ]
     assert lines[1] == (
-        f"{path}: budget.secods: unknown key; did you mean 'seconds'? "
-        "Allowed: concurrency, requests, seconds, tokens, tool_calls"
+        f"{path}: budget.secods: unknown key; did you mean 'seconds' or 'cost'? "
+        "Allowed: concurrency, cost, requests, seconds, tokens, tool_calls"
     )
     assert "did you mean 'read'?" in lines[7]
 
@@ -151,7 +151,8 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
         ({"agents": [{"name": "a", "url": "x"}]}, "agents[0].url: remote agents are not supported by this"),
         ({"agents": {"a": {"hooks": []}}}, "agents.a.hooks: it is code: make the Agent in Python"),
         ({"agents": {"a": {"budget": {"concurrency": 2}}}}, "agents.a.budget.concurrency: it is set on the"),
-        ({"budget": {"cost": 1}}, "budget.cost: a ceiling of cost is not supported by this version"),
+        ({"budget": {"cost": -1}}, "budget.cost: "),
+        ({"prices": {"m": {"input": 1}}}, "prices.m.output: "),
         (
             {"tools": ["read"]},
             "tools: functions are code: load(…, tools=[…]); filters stand under 'builtins'",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolnexus.cli.detect import Found, choose
@@ -53,15 +54,23 @@ def make_client(
     if options.config is not None:
         document = _document(options, given)
         about = _model(document, given)
+        if "prices" not in document.given:
+            given |= _prices()
         if recorded is not None:
             given = recorded({**given, **document.endpoint(**given)})
         return document.client(**given), about
     found = choose(given.pop("model", None), given.pop("base_url", None), given.pop("api_key", None))
     given |= {"model": found.spec, "base_url": found.base_url, "api_key": found.api_key}
     given.setdefault("system_prompt", SYSTEM)
+    given |= _prices()
     if recorded is not None:
         given = recorded(given)
     return Client(**{**_defaults(given), **given}), _about(found)
+
+
+def _prices() -> dict[str, bool]:
+    """A person at a terminal wants to know what it cost, where that can be known."""
+    return {"prices": True} if find_spec("genai_prices") is not None else {}
 
 
 def is_kept(client: Client) -> bool:

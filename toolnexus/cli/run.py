@@ -82,6 +82,8 @@ def summary(result: RunResult, seconds: float) -> str:
     calls = result.tool_calls + result.sub_agent_tool_calls
     words = [result.status, plural(1 + count_below(result), "agent"), plural(calls, "tool call")]
     words += [plural(result.usage.total_tokens, "token"), f"{seconds:.1f} s"]
+    if result.usage.cost is not None:
+        words.insert(-1, f"${result.usage.cost:.4f}")
     if result.limits_hit:
         words[0] += f" ({', '.join(dict.fromkeys(str(hit) for hit in result.limits_hit))})"
     if result.pending:

@@ -16,7 +16,7 @@ from toolnexus.config.roles import MODELS, MakeAgents, read_roles
 from toolnexus.config.servers import read_mcp, read_servers
 from toolnexus.config.unasked import unasked
 from toolnexus.config.values import Filler
-from toolnexus.core.usage import Budget
+from toolnexus.core.usage import Budget, Price
 from toolnexus.models.registry import split_spec
 from toolnexus.stores.sqlite import SqliteStore
 from toolnexus.tools.builtin.catalog import builtin_tools
@@ -45,6 +45,7 @@ class Settings:
             self.makers[name] = partial(deepcopy, value)
         if root.budget is not None:
             self.makers["budget"] = partial(Budget, **root.budget.given())
+        self._prices()
         self._allowed_models()
         self._servers()
         self._skills()
@@ -95,6 +96,14 @@ class Settings:
             findings += [f"{name}: it goes with a 'model' or a 'base_url'; give that, too" for name in beside]
         model = shape.Model.model_construct(name=root.model, **beside)
         self.endpoint = read_endpoint(model, "", self.filler, self.report)
+
+    def _prices(self) -> None:
+        prices = self._root.prices
+        if isinstance(prices, bool):
+            self.makers["prices"] = lambda: prices
+        elif prices is not None:
+            made = {name: Price(**table.given()) for name, table in prices.items()}
+            self.makers["prices"] = lambda: made
 
     def _allowed_models(self) -> None:
         if self._root.allowed_models is None:

@@ -15,6 +15,7 @@ from toolnexus.config.table import (
     AgentName,
     Amount,
     Count,
+    Dollars,
     Filter,
     Seconds,
     Table,
@@ -80,8 +81,10 @@ class Ceilings(Table):
     tokens: Amount | None = Field(None, description="Tokens of all requests.")
     tool_calls: Amount | None = Field(None, description="Tool calls, `task` included.")
     seconds: Seconds | None = Field(None, description="Seconds, those of waiting for a person apart.")
+    cost: Dollars | None = Field(
+        None, description="US dollars; a model without a known price is not asked then."
+    )
     hints: ClassVar[Mapping[str, str]] = {
-        "cost": "a ceiling of cost is not supported by this version",
         "concurrency": "it is set on the budget of the document, for the whole tree",
     }
 
@@ -90,7 +93,15 @@ class Budget(Ceilings):
     """Ceilings for each ask and everything below it."""
 
     concurrency: Count | None = Field(None, description="Sub-agents active at once in the whole tree (8).")
-    hints: ClassVar[Mapping[str, str]] = {"cost": Ceilings.hints["cost"]}
+
+
+class Price(Table):
+    """What a model costs, in US dollars per million tokens."""
+
+    input: Dollars = Field(description="For input.")
+    output: Dollars = Field(description="For output.")
+    cached: Dollars | None = Field(None, description="For input read from a prompt cache.")
+    cache_write: Dollars | None = Field(None, description="For input written to a prompt cache.")
 
 
 class Skills(Table):
@@ -223,6 +234,15 @@ class Root(Table):
         None, description="The models that `task` may name. Without: those of the client and its agents."
     )
     budget: Budget | None = Field(None, description="Ceilings for each ask and everything below it.")
+    prices: (
+        Annotated[
+            Annotated[bool, Tag("\0flag")] | Annotated[dict[Text, Price], Tag("\0table")],
+            one_of("true, or a table of prices by model name", by_kind(flag=bool, table=dict)),
+        ]
+        | None
+    ) = Field(
+        None, description="What models cost, so that runs say what they cost: true, or a table by name."
+    )
     mcp_servers: dict[Text, Annotated[dict[str, Any], WithJsonSchema(SERVER)]] | None = Field(
         None, alias="mcpServers", description="MCP servers by name, in the shape of other hosts."
     )

@@ -73,6 +73,7 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 AgentName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"\S")]
 
 Texts = Annotated[

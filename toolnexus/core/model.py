@@ -96,3 +96,5 @@ class ModelResponse:
     stop: StopReason = "stop"
     model: str | None = None
     """The model that answered, when it is another than the one asked (`fallback`)."""
+    host: str | None = None
+    """Its host, where it has one."""

@@ -40,12 +40,17 @@ def count(option: str, value: object, least: int, otherwise: str = "") -> None:
         raise ConfigError(f"{option}={value!r} must be {least} or more{otherwise}")
 
 
+def number(option: str, value: object, of: str) -> None:
+    """Raises `ConfigError` unless `value` is a finite number `of` something, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise wrong(option, value, f"give a number of {of}")
+    if value < 0:
+        raise ConfigError(f"{option}={value!r} must be 0 or more: a number of {of}")
+
+
 def seconds(option: str, value: object, otherwise: str = "") -> None:
     """Raises `ConfigError` unless `value` is a finite number of seconds, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise wrong(option, value, f"give a number of seconds{otherwise}")
-    if value < 0:
-        raise ConfigError(f"{option}={value!r} must be 0 or more{otherwise}")
+    number(option, value, f"seconds{otherwise}")
 
 
 def unknown_key(where: str, key: object, allowed: Iterable[str]) -> ConfigError:

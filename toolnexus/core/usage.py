@@ -1,4 +1,4 @@
-"""Amounts (`Usage`) and ceilings (`Budget`)."""
+"""Amounts (`Usage`), what they cost (`Price`) and ceilings (`Budget`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolnexus.core.options import count, seconds
+from toolnexus.core.options import count, number, seconds
 from toolnexus.core.values import value
 
 
@@ -27,6 +27,8 @@ class Usage:
     requests: int = 0
     estimated: bool = False
     """True when an endpoint reported nothing for a request and we counted characters instead."""
+    cost: float | None = None
+    """In US dollars; None when nobody asked for prices, or when one of the models has none that is known."""
 
     @property
     def total_tokens(self) -> int:
@@ -42,7 +44,12 @@ class Usage:
             reasoning_tokens=self.reasoning_tokens,
             requests=1,
             estimated=self.estimated,
+            cost=self.cost,
         )
+
+    @property
+    def _is_nothing(self) -> bool:
+        return not (self.requests or self.total_tokens)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -53,11 +60,12 @@ class Usage:
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             requests=self.requests + other.requests,
             estimated=self.estimated or other.estimated,
+            cost=_sum([usage.cost for usage in (self, other) if not usage._is_nothing]),
         )
 
-    def to_json(self) -> dict[str, int | bool]:
+    def to_json(self) -> dict[str, int | float | bool]:
         """Wire data in camelCase, `totalTokens` included."""
-        out: dict[str, int | bool] = {
+        out: dict[str, int | float | bool] = {
             "promptTokens": self.prompt_tokens,
             "completionTokens": self.completion_tokens,
             "totalTokens": self.total_tokens,
@@ -68,6 +76,8 @@ class Usage:
         }
         if self.estimated:
             out["estimated"] = True
+        if self.cost is not None:
+            out["cost"] = self.cost
         return out
 
     @classmethod
@@ -81,7 +91,18 @@ class Usage:
             reasoning_tokens=data["reasoningTokens"],
             requests=data["requests"],
             estimated=bool(data.get("estimated", False)),
+            cost=data.get("cost"),
         )
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """All together; None where one is unknown, and where there is none."""
+    total: float | None = None
+    for cost in costs:
+        if cost is None:
+            return None
+        total = cost if total is None else total + cost
+    return total
 
 
 @value()
@@ -124,6 +145,7 @@ class TreeUsage(Usage):
             reasoning_tokens=reasoning,
             requests=requests,
             estimated=estimated,
+            cost=_sum([row.usage.cost for row in kept]),
         )
 
     def by(self, key: Literal["agent", "model", "path"]) -> dict[str, Usage]:
@@ -137,6 +159,36 @@ class TreeUsage(Usage):
         return out
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model costs, in US dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """For input that was read from a prompt cache; None: like other input."""
+    cache_write: float | None = None
+    """For input that was written to a prompt cache; None: like other input."""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached", "cache_write"):
+            if getattr(self, name) is not None or name in ("input", "output"):
+                number(f"price {name}", getattr(self, name), "US dollars per million tokens")
+
+    def of(self, usage: Usage) -> float:
+        """What `usage` costs, in US dollars."""
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        fresh = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
+        dear = (
+            max(fresh, 0) * self.input
+            + usage.cached_tokens * cached
+            + usage.cache_write_tokens * written
+            + usage.completion_tokens * self.output
+        )
+        return dear / 1_000_000
+
+
 _NO_CEILING = ", or None for no ceiling"
 
 
@@ -144,15 +196,16 @@ _NO_CEILING = ", or None for no ceiling"
 class Budget:
     """Ceilings for one run and everything below it; None means no ceiling here.
 
-    Count limits (`requests`, `tool_calls`) are exact under any fan-out. `tokens` is checked
+    Count limits (`requests`, `tool_calls`) are exact under any fan-out. `tokens` and `cost` are checked
     before each request: what is over at most is the requests in flight. `seconds` running out
-    cancels what runs.
+    cancels what runs. `cost` is in US dollars, and a model without a known price is not asked then.
     """
 
     requests: int | None = None
     tokens: int | None = None
     tool_calls: int | None = None
     seconds: float | None = None
+    cost: float | None = None
     concurrency: int = 8
     """How many sub-agents are active at once in the whole tree. Only the client's counts."""
 
@@ -162,4 +215,6 @@ class Budget:
                 count(f"budget {name}", getattr(self, name), 0, _NO_CEILING)
         if self.seconds is not None:
             seconds("budget seconds", self.seconds, _NO_CEILING)
+        if self.cost is not None:
+            number("budget cost", self.cost, f"US dollars{_NO_CEILING}")
         count("budget concurrency", self.concurrency, 1)

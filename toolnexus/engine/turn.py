@@ -13,7 +13,7 @@ from toolnexus.core.messages import Message, ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
-from toolnexus.errors import LimitReached, ModelContextError
+from toolnexus.errors import ConfigError, LimitReached, ModelContextError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
@@ -24,6 +24,7 @@ T = TypeVar("T")
 MAX_CALL_ID = 40
 CHARS_PER_TOKEN = 4
 _NOTHING = Usage()
+_FREE = Usage(cost=0.0)
 
 
 async def model_turn(
@@ -36,7 +37,7 @@ async def model_turn(
     transcript has become too long for the model, and whatever the model raises.
     """
     frame, emit = ctx.frame, ctx.run.emit
-    frame.ledger.reserve_request()
+    _claim(ctx, model)
     frame.turns += 1
     sink = None
     if emit is not None:
@@ -68,6 +69,28 @@ async def model_turn(
     return response if message is response.message else replace(response, message=message)
 
 
+def _claim(ctx: RunContext, model: Model) -> None:
+    """Claim one request to `model`. Raises `LimitReached`, and `ConfigError` where no price is known."""
+    ledger, prices = ctx.frame.ledger, ctx.run.prices
+    if ledger.bounds_cost:
+        if prices is None:
+            raise ConfigError(
+                "a budget of cost needs prices: give the client prices=True, or a table of them"
+            )
+        prices.check(model)
+    ledger.reserve_request()
+
+
+def _priced(ctx: RunContext, model: Model, response: ModelResponse, usage: Usage) -> Usage:
+    """`usage` with what it costs, where somebody wants to know."""
+    prices = ctx.run.prices
+    if prices is None:
+        return usage
+    host = response.host or getattr(model, "host", None)
+    cost = prices.cost(usage, response.model or model.name, host)
+    return replace(usage, cost=cost)
+
+
 async def _traced(
     tracing: Tracing, ctx: RunContext, model: Model, request: ModelRequest
 ) -> tuple[ModelResponse, Usage]:
@@ -85,12 +108,12 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
     try:
         response = await model.generate(request)
     except BaseException as error:
-        ledger.record(model.name, _NOTHING)
+        ledger.record(model.name, _NOTHING if ctx.run.prices is None else _FREE)
         if counts is not None:
             status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
             counts.request(model.name, status, time.perf_counter() - began)
         raise
-    usage = response.usage or _estimate(request, response)
+    usage = _priced(ctx, model, response, response.usage or _estimate(request, response))
     answered_by = response.model or model.name
     ledger.record(answered_by, usage)
     if counts is not None:
@@ -104,7 +127,7 @@ async def side_request(ctx: RunContext, model: Model, request: ModelRequest) -> 
 
     Raises `LimitReached` before anything is sent, and whatever the model raises.
     """
-    ctx.frame.ledger.reserve_request()
+    _claim(ctx, model)
     return await _answered(ctx, model, request)
 
 

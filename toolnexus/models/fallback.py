@@ -27,6 +27,11 @@ class FallbackModel:
         self._models = tuple([checked_model(model) for model in models])
 
     @property
+    def models(self) -> tuple[Model, ...]:
+        """Those that may answer, in order."""
+        return self._models
+
+    @property
     def name(self) -> str:
         """The names in order, joined by `|`."""
         return "|".join([model.name for model in self._models])
@@ -56,7 +61,9 @@ class FallbackModel:
                     raise
                 request.retry(attempt=1, delay=0.0, error=error)
             else:
-                return response if response.model else replace(response, model=model.name)
+                if response.model:
+                    return response
+                return replace(response, model=model.name, host=getattr(model, "host", None))
 
     async def aclose(self) -> None:
         """Close every model, also when one of them fails to."""

@@ -24,6 +24,7 @@ from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.pricing import Pricing
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.rights import Denial, Permissions
@@ -146,6 +147,7 @@ class Run:
         "limits",
         "max_depth",
         "max_sub_agents",
+        "prices",
         "redact",
         "runner",
         "slots",
@@ -166,6 +168,7 @@ class Run:
         spill: Spill | None = None,
         tracing: Tracing | None = None,
         counts: Counts | None = None,
+        prices: Pricing | None = None,
     ) -> None:
         self._id: str | None = None
         self.runner = runner
@@ -182,6 +185,8 @@ class Run:
         """None: nobody follows, so no span is made."""
         self.counts = counts
         """None: outside a client nobody counts."""
+        self.prices = prices
+        """None: nobody wants to know what it costs."""
         self.limits: list[Limit] = []
         """Every limit met in the tree, in time order."""
         self.answers: Mapping[str, Answer] = {}

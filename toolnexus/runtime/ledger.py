@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 class Meter:
     """The counters behind one `Budget`: what its run and everything below have claimed."""
 
-    __slots__ = ("budget", "requests", "scope", "tokens", "tool_calls")
+    __slots__ = ("budget", "cost", "requests", "scope", "tokens", "tool_calls")
 
     def __init__(self, budget: Budget, scope: Path) -> None:
         self.budget = budget
@@ -24,16 +24,18 @@ class Meter:
         self.requests = 0
         self.tokens = 0
         self.tool_calls = 0
+        self.cost = 0.0
 
 
 class Tally:
     """What one run used of one model so far."""
 
-    __slots__ = ("cached", "completion", "estimated", "prompt", "reasoning", "requests", "written")
+    __slots__ = ("cached", "completion", "cost", "estimated", "prompt", "reasoning", "requests", "written")
 
     def __init__(self) -> None:
         self.prompt = self.completion = self.cached = self.written = self.reasoning = self.requests = 0
         self.estimated = False
+        self.cost: float | None = 0.0
 
     def add(self, usage: Usage) -> None:
         """Count one request, which used `usage`."""
@@ -44,6 +46,8 @@ class Tally:
         self.reasoning += usage.reasoning_tokens
         self.requests += 1
         self.estimated = self.estimated or usage.estimated
+        if self.cost is not None:
+            self.cost = None if usage.cost is None else self.cost + usage.cost
 
     @classmethod
     def of(cls, usage: Usage) -> Tally:
@@ -63,6 +67,7 @@ class Tally:
             reasoning_tokens=self.reasoning,
             requests=self.requests,
             estimated=self.estimated,
+            cost=self.cost,
         )
 
 
@@ -70,7 +75,7 @@ class Ledger:
     """Usage of one run, below its parent's.
 
     Countable units are claimed before the work is awaited, in every budget up the tree or in
-    none, so that a fan-out of any width cannot pass a ceiling. Tokens are known only afterwards:
+    none, so that a fan-out of any width cannot pass a ceiling. Tokens and cost are known only afterwards:
     what is over at most is the requests in flight.
     """
 
@@ -97,6 +102,8 @@ class Ledger:
                 raise LimitReached("requests", budget.requests, meter.scope)
             if budget.tokens is not None and meter.tokens >= budget.tokens:
                 raise LimitReached("tokens", budget.tokens, meter.scope)
+            if budget.cost is not None and meter.cost >= budget.cost:
+                raise LimitReached("cost", budget.cost, meter.scope)
         for meter in self.meters:
             meter.requests += 1
 
@@ -117,6 +124,13 @@ class Ledger:
         tally.add(usage)
         for meter in self.meters:
             meter.tokens += usage.total_tokens
+            if usage.cost is not None:
+                meter.cost += usage.cost
+
+    @property
+    def bounds_cost(self) -> bool:
+        """Whether a budget here or above has a ceiling of cost."""
+        return any(meter.budget.cost is not None for meter in self.meters)
 
     def restored(self, path: Path) -> Ledger:
         """The part of a run below this one that is there already, because it goes on."""
@@ -127,7 +141,10 @@ class Ledger:
         inherited = parent.meters if parent is not None else ()
         mine = [Meter(budget, self.path) for budget in budgets]
         for meter in mine:
-            meter.requests, meter.tokens, meter.tool_calls = self._spent()
+            usage = self.usage
+            meter.requests, meter.tokens = usage.requests, usage.total_tokens
+            meter.tool_calls = self.tool_calls + self.tool_calls_below
+            meter.cost = sum(row.usage.cost or 0.0 for row in usage.rows)
         self.meters = (*inherited, *mine)
 
     def to_json(self) -> dict[str, Any]:
@@ -150,11 +167,6 @@ class Ledger:
         for child in data["children"]:
             cls.from_json(child, ledger)
         return ledger
-
-    def _spent(self) -> tuple[int, int, int]:
-        """Requests, tokens and tool calls of this run and everything below it."""
-        usage = self.usage
-        return usage.requests, usage.total_tokens, self.tool_calls + self.tool_calls_below
 
     @property
     def own_usage(self) -> Usage:
