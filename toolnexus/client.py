@@ -29,8 +29,10 @@ from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, raise_error
+from toolnexus.engine.translate import Translation
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
+from toolnexus.models.chat.request import read_request
 from toolnexus.models.prices import Prices
 from toolnexus.runtime.context import (
     DEPS,
@@ -319,6 +321,20 @@ class Client(Openable, Overview):
             whole = replace(snapshot, answers={**snapshot.answers, **new})
             return raise_error(await body((), [], None, whole))
 
+    async def translate(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one chat completion request in the words of the model's endpoint; give the completion.
+
+        `request` and what comes back are the JSON of OpenAI's chat completions, whatever style the
+        endpoint has. One request, no loop: `tools` are declared and theirs to run who called. `model` may
+        name one that the client knows; a request without a system prompt gets the client's. Hooks,
+        budget, prices and metrics are those of any run. Raises `ConfigError` that names the place for
+        what is no request or cannot be honoured, `LimitReached`, and what the model raises.
+        """
+        chat = read_request(request)
+        translation = Translation(self._environment, self._main)
+        result = raise_error(await self._execute(translation, chat, None, None, None))
+        return result.raise_for_status().output
+
     def ask_sync(
         self,
         prompt: Prompt,
@@ -360,15 +376,6 @@ class Client(Openable, Overview):
         task = self._environment.task(self._main)
         tools = [*self._environment.toolkit, *([task] if task is not None else [])]
         return Toolkit(tools, context=self._context)
-
-    def metrics(self) -> str:
-        """What the client did so far, as Prometheus text for a `/metrics` page. From any thread.
-
-        Requests, tokens, tool calls, failed runs and sub-agents; see docs/observability.md.
-        """
-        from toolnexus.telemetry.exposition import exposition
-
-        return exposition(self._counts, self._redact)
 
     def _target(self, target: Runnable | str) -> Runnable:
         expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")

@@ -148,16 +148,24 @@ def given_options(options: Namespace) -> dict[str, Any]:
         out["agents"] = found.agents
     elif options.agent_model:
         raise UsageError("--agent-model says what a model name in the files of --agents means; give these")
-    if (variable := vars(options).get("api_key_env")) is not None:
-        out["api_key"] = os.environ.get(variable, "").strip()
-        if not out["api_key"]:
-            raise UsageError(f"--api-key-env: the environment has no {variable!r}")
+    out["api_key"] = given_key(options)
     if (file := vars(options).get("store")) is not None:
         from toolnexus.stores.sqlite import SqliteStore
 
         out["store"] = SqliteStore(file)
     options.chosen_builtins = SAFE_BUILTINS if out["builtins"] is None else out["builtins"]
     return {name: value for name, value in out.items() if value is not None}
+
+
+def given_key(options: Namespace) -> str | None:
+    """The key in the variable that `--api-key-env` names. Raises `UsageError` when there is none."""
+    variable = vars(options).get("api_key_env")
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"--api-key-env: the environment has no {variable!r}")
+    return key
 
 
 def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_tools(commands)
     _add_agents(commands)
+    _add_translate(commands)
     _add_config(commands)
     _add_init(commands)
     return parser
@@ -198,11 +199,29 @@ def _add_display(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_client(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     model = parser.add_argument_group("model", "without --model: TOOLNEXUS_MODEL, a key, or a local server")
     model.add_argument("--model", metavar="PROVIDER:NAME", help="openai:NAME or anthropic:NAME")
     model.add_argument("--base-url", metavar="URL", help="another endpoint of that style")
     model.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key for it")
+    return model
+
+
+def _add_translate(commands: Commands) -> None:
+    translate = _command(
+        commands,
+        "translate",
+        "toolnexus.cli.translate",
+        "send one chat completion request to any endpoint",
+        "Read the JSON of a chat completion request, send it once in the words of the model's endpoint, and "
+        "write the completion to standard output. No loop; tools are declared and never run.",
+    )
+    translate.add_argument("file", metavar="FILE", help="the request; - reads it from standard input")
+    _add_model(translate)
+
+
+def _add_client(parser: argparse.ArgumentParser) -> None:
+    model = _add_model(parser)
     model.add_argument("--system", metavar="TEXT", help="system prompt, instead of the built-in one")
     model.add_argument("--max-turns", type=_count, metavar="N", help="requests per run (default 10)")
     _add_sources(parser)

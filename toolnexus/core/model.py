@@ -72,6 +72,9 @@ class ModelRequest:
     """The turn within the asking run, from 1."""
     output: OutputSpec | None = None
     """What the final answer must be, as JSON in the text of the reply. None: any text."""
+    options: Mapping[str, Any] | None = None
+    """Options of this request alone, by their names in chat completions. What the model's own `params`
+    say wins."""
     on_retry: OnRetry | None = None
     """Is told of retries, whether there is a `sink` or not."""
 

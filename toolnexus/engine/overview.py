@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.environment import Environment
 from toolnexus.runtime.context import Runnable
+from toolnexus.runtime.counts import Counts
+from toolnexus.runtime.redact import Redactor
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.mcp_config import mcp_report
 from toolnexus.tools.toolkit import Toolkit
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
 
 
 class Overview:
-    """The part of a client that shows its agents, servers and skills, and changes nothing."""
+    """The part of a client that shows what it has and did, and changes nothing."""
 
     _main: Agent
     _environment: Environment
     _sources: Sources
     _may_nest: bool
+    _counts: Counts
+    _redact: Redactor
 
     @property
     def agents(self) -> tuple[Runnable, ...]:
@@ -55,3 +59,12 @@ class Overview:
     def skill_report(self) -> list[SkillIssue]:
         """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
         return self._sources.skills.report if self._sources.skills is not None else []
+
+    def metrics(self) -> str:
+        """What the client did so far, as Prometheus text for a `/metrics` page. From any thread.
+
+        Requests, tokens, tool calls, failed runs and sub-agents; see docs/observability.md.
+        """
+        from toolnexus.telemetry.exposition import exposition
+
+        return exposition(self._counts, self._redact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -28,7 +28,13 @@ _FREE = Usage(cost=0.0)
 
 
 async def model_turn(
-    ctx: RunContext, model: Model, *, system: str, tools: Sequence[Tool], output: OutputSpec | None = None
+    ctx: RunContext,
+    model: Model,
+    *,
+    system: str,
+    tools: Sequence[Tool],
+    output: OutputSpec | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> ModelResponse:
     """Send the transcript to `model` and append its reply.
 
@@ -53,6 +59,7 @@ async def model_turn(
         agent=frame.agent,
         turn=frame.turns,
         output=output,
+        options=options,
     )
     for hook in frame.hooks.before_model:
         request = _kept(await settled(hook(ctx, request)), request, "before_model")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
 from toolnexus.core.schema import normalise
 from toolnexus.errors import ModelHTTPError
+from toolnexus.models.anthropic_options import anthropic_options
 from toolnexus.models.anthropic_reply import AnthropicReading
 from toolnexus.models.anthropic_request import Turns, encode_system, encode_tools
 from toolnexus.models.encode import remembered
@@ -82,6 +83,9 @@ class AnthropicModel(HostedModel):
         if "output_config" in asking:
             fields["output_config"] = {**asking["output_config"], **self._params.get("output_config", {})}
         return fields
+
+    def _translated(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return anthropic_options(options)
 
     def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
         origin, memo = self.origin, request.memo

@@ -174,13 +174,25 @@ class HostedModel(ABC):
         """The body fields that ask for `output` in this way; `params` win over them."""
 
     @abstractmethod
+    def _translated(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The body fields of options that go by their names in chat completions.
+
+        Raises `ConfigError` for one that the style does not have.
+        """
+
+    @abstractmethod
     def _reading(self, sink: ModelSink | None) -> Reading: ...
 
     def _body(self, request: ModelRequest, way: Way | None) -> bytes:
         """The request as bytes, put together from pieces that were encoded once."""
         streamed = request.sink is not None
         members, messages = self._pieces(request)
-        if way is None or request.output is None:
+        if request.options:
+            fields = dict(self._translated(request.options))
+            if way is not None and request.output is not None:
+                fields |= self._asking(request.output, way)
+            head = dumps(self._fields(streamed, bool(request.tools), fields))[:-1]
+        elif way is None or request.output is None:
             head = self._head(streamed, bool(request.tools))
         else:
             head = self._asking_head(request, request.output, way)

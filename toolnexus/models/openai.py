@@ -57,6 +57,9 @@ class OpenAIModel(HostedModel):
             form["description"] = output.description
         return {"response_format": {"type": "json_schema", "json_schema": form}}
 
+    def _translated(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return options
+
     def _pieces(self, request: ModelRequest) -> tuple[bytes, list[bytes]]:
         origin, memo = self.origin, request.memo
         known = memo.get(origin)
