@@ -36,6 +36,7 @@ from toolnexus.models.chat.request import read_request
 from toolnexus.models.prices import Prices
 from toolnexus.runtime.context import (
     DEPS,
+    SCRATCHPAD,
     ContextKey,
     Emitter,
     Run,
@@ -223,7 +224,7 @@ class Client(Openable, Overview):
         task is cancelled: everything below is stopped then, and the conversation keeps what was done.
         """
         given = as_messages(prompt)
-        return raise_error(await self._execute(self._main, given, conversation, output_type, deps))
+        return raise_error(await self._execute(self._main, given, conversation, output_type, {DEPS: deps}))
 
     async def run(
         self,
@@ -233,13 +234,14 @@ class Client(Openable, Overview):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
+        scratchpad: Any = None,
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable.
 
-        `output_type` goes with an agent, and comes before its own.
+        `output_type` goes with an agent, and comes before its own; `scratchpad` with workflows.
         """
-        chosen = self._target(target)
-        return raise_error(await self._execute(chosen, input, conversation, output_type, deps))
+        chosen, values = self._target(target), {DEPS: deps, SCRATCHPAD: scratchpad}
+        return raise_error(await self._execute(chosen, input, conversation, output_type, values))
 
     @overload
     def stream(
@@ -254,6 +256,7 @@ class Client(Openable, Overview):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
+        scratchpad: Any = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @asynccontextmanager
     async def stream(
@@ -264,6 +267,7 @@ class Client(Openable, Overview):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
+        scratchpad: Any = None,
     ) -> AsyncGenerator[Stream]:
         """The same run, observed: `async with client.stream(…) as s: async for event in s: …`.
 
@@ -275,7 +279,8 @@ class Client(Openable, Overview):
         chosen = self._main if target is None else self._target(target)
         check_id(conversation)
         given = as_messages(input) if target is None else input
-        running = self._execute(chosen, given, conversation, output_type, deps, reader=outbox.put)
+        values = {DEPS: deps, SCRATCHPAD: scratchpad}
+        running = self._execute(chosen, given, conversation, output_type, values, reader=outbox.put)
         stream = Stream(outbox, running)
         try:
             yield stream
@@ -290,6 +295,7 @@ class Client(Openable, Overview):
         *,
         target: Runnable | str | None = None,
         deps: Any = None,
+        scratchpad: Any = None,
     ) -> RunResult:
         """Go on with a run that is `pending`: here, or in any other process.
 
@@ -309,7 +315,8 @@ class Client(Openable, Overview):
             waiting = waiting.snapshot
         conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
         await self._life.open()
-        body = self._body(lambda stood: self._resumed(target, stood), None, deps, conversation)
+        values = {DEPS: deps, SCRATCHPAD: scratchpad}
+        body = self._body(lambda stood: self._resumed(target, stood), None, values, conversation)
         asks = self._on_request is not None
         async with self._life.asks.one():
             if conversation is not None:
@@ -332,7 +339,7 @@ class Client(Openable, Overview):
         """
         chat = read_request(request)
         translation = Translation(self._environment, self._main)
-        result = raise_error(await self._execute(translation, chat, None, None, None))
+        result = raise_error(await self._execute(translation, chat, None, None, {}))
         return result.raise_for_status().output
 
     def ask_sync(
@@ -393,7 +400,7 @@ class Client(Openable, Overview):
         input: Any,
         conversation: str | None,
         output_type: Any,
-        deps: Any,
+        values: Mapping[ContextKey[Any], Any],
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
         check_id(conversation)
@@ -401,7 +408,7 @@ class Client(Openable, Overview):
         if wanted is not None and not isinstance(target, Agent):
             raise ConfigError(f"output_type goes with an Agent; {target.name!r} gives what it gives")
         await self._life.open()
-        body = self._body(lambda _: target, input, deps, conversation, reader, wanted)
+        body = self._body(lambda _: target, input, values, conversation, reader, wanted)
         async with self._life.asks.one():
             if conversation is None:
                 return await body((), [])
@@ -411,7 +418,7 @@ class Client(Openable, Overview):
         self,
         target: Callable[[Snapshot | None], Runnable],
         input: Any,
-        deps: Any,
+        values: Mapping[ContextKey[Any], Any],
         conversation: str | None,
         reader: Callable[[Event], None] | None = None,
         wanted: OutputType | None = None,
@@ -424,7 +431,7 @@ class Client(Openable, Overview):
             journal: Journal | None = None,
             resumed: Snapshot | None = None,
         ) -> RunResult:
-            run, host = self._run(conversation, reader), self._host(deps)
+            run, host = self._run(conversation, reader), {**self._host(), **values}
             if wanted is not None:
                 host[OUTPUT] = wanted
             if resumed is not None:
@@ -448,11 +455,10 @@ class Client(Openable, Overview):
         emit = Emitter(reader) if reader is not None else None
         return self._new_run(emit=emit, tracing=followers(conversation, self._redact))
 
-    def _host(self, deps: Any = None) -> dict[ContextKey[Any], Any]:
+    def _host(self) -> dict[ContextKey[Any], Any]:
         skills = self._sources.skills
         return {
             ENVIRONMENT: self._environment,
-            DEPS: deps,
             READ_ROOTS: skills.roots if skills is not None else (),
             CLOSED_ROOTS: skills.closed if skills is not None else (),
             PROCESSES: self._processes,

@@ -17,6 +17,7 @@ async def run(
     model: str | Model | None = None,
     output_type: Any = None,
     deps: Any = None,
+    scratchpad: Any = None,
 ) -> RunResult:
     """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
 
@@ -24,4 +25,4 @@ async def run(
     Returns and raises what `Client.run` does.
     """
     async with Client(model=model) as client:
-        return await client.run(target, input, output_type=output_type, deps=deps)
+        return await client.run(target, input, output_type=output_type, deps=deps, scratchpad=scratchpad)

@@ -19,6 +19,8 @@ from toolnexus import (
     FunctionModel,
     Limit,
     LimitHit,
+    NodeFinished,
+    NodeStarted,
     Message,
     ModelError,
     ModelRequest,
@@ -59,6 +61,8 @@ RESULT = RunResult(status="done", text="x", path=P)
 REQUEST = Request(kind="question", prompt="Which?")
 SAMPLES: Sequence[Event] = (
     RunStarted(path=P, agent="main"),
+    NodeStarted(path=P, node=("flow", "step"), kind="Fn"),
+    NodeFinished(path=P, node=("flow", "step"), kind="Fn", status="done"),
     TurnStarted(path=P, turn=1, model="m"),
     TextDelta(path=P, text="x"),
     ReasoningDelta(path=P, text="x"),

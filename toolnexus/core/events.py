@@ -49,6 +49,32 @@ class RunStarted(Event):
 
 
 @dataclass(slots=True, kw_only=True)
+class NodeStarted(Event):
+    """A node of a workflow began. `node` is its way from the top of the workflow, `kind` its class."""
+
+    type: ClassVar[str] = "node_started"
+    node: tuple[str, ...]
+    kind: str
+
+    def _body(self) -> dict[str, Any]:
+        return {"node": list(self.node), "kind": self.kind}
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeFinished(Event):
+    """A node ended: `done`, `pending`, `incomplete`, `error` or `cancelled`."""
+
+    type: ClassVar[str] = "node_finished"
+    node: tuple[str, ...]
+    kind: str
+    status: str
+    error: str | None = None
+
+    def _body(self) -> dict[str, Any]:
+        return {"node": list(self.node), "kind": self.kind, "status": self.status, "error": self.error}
+
+
+@dataclass(slots=True, kw_only=True)
 class TurnStarted(Event):
     """A model request is about to be sent. `turn` counts from 1 within its run."""
 

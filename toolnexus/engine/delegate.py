@@ -45,14 +45,14 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
                 f"model {model!r} is not allowed; allowed: {sorted(models)}{did_you_mean(model, models)}",
                 agent=name,
             )
-        if ctx.resumed is None and (refused := _claim(ctx, name)) is not None:
+        if ctx.resumed is None and (refused := claim(ctx, name)) is not None:
             return refused
         prompt = "\n\n".join(p for p in (arguments.get("context"), arguments["prompt"]) if p)
         context = ctx.context.fork()
         if model is not None:
             context = context.having({MODEL_OVERRIDE: models[model]})
         result = await delegate(target, prompt, context, ctx.call_id, ctx.resumed)
-        return _as_result(name, result, context.run.redact)
+        return as_result(name, result, context.run.redact)
 
     tool = Tool(
         "task",
@@ -78,7 +78,7 @@ async def delegate(
         )
 
 
-def _claim(ctx: ToolContext, name: str) -> ToolResult | None:
+def claim(ctx: ToolContext, name: str) -> ToolResult | None:
     """Claim one sub-agent before anything is awaited, or the refusal when depth or number is used up."""
     run, frame = ctx.context.run, ctx.context.frame
     if frame.depth >= run.max_depth:
@@ -93,7 +93,7 @@ def _claim(ctx: ToolContext, name: str) -> ToolResult | None:
     return failed(f"{text} (limit {limit}); do the work yourself", agent=name, limit=limit.limit)
 
 
-def _as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
+def as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
     """What crosses the boundary: text and metadata, never a transcript or an exception."""
     metadata = {
         "agent": name,
@@ -111,7 +111,9 @@ def _as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
             return ToolResult(metadata=metadata, requests=result.pending, child=result.snapshot)
         case "error":
             why = str(result.error) or type(result.error).__name__
-            return failed(redact(f"agent {name!r} failed: {why}"), **metadata)
+            where = getattr(result.error, "node_path", None)  # what a step of a workflow raised
+            place = f" in {where}" if where is not None else ""
+            return failed(redact(f"agent {name!r} failed{place}: {why}"), **metadata)
         case "incomplete":
             hit = next((h for h in result.limits_hit if h.path == result.path), result.limit)
             if result.limit == "seconds":

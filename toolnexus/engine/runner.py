@@ -265,7 +265,7 @@ def _point(frame: Frame, outcome: Outcome) -> FramePoint:
     """Where a run stands that waits for answers."""
     own = frame.transcript[frame.start :]
     results: dict[str, ToolResultPart] = {}
-    if outcome.waiting:
+    if outcome.waiting and own and own[-1].role == "tool":
         *own, batch = own
         results = {r.call_id: r for r in batch.tool_results if r.call_id not in outcome.waiting}
     return FramePoint(

@@ -45,6 +45,8 @@ class ContextKey(Generic[T]):
 
 DEPS: ContextKey[Any] = ContextKey("deps")
 """What the host gave as `deps=`: clients, resolvers. The same object everywhere, never copied."""
+SCRATCHPAD: ContextKey[Any] = ContextKey("scratchpad")
+"""The shared state of a workflow, of this branch of it."""
 
 
 @runtime_checkable

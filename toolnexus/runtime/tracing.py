@@ -62,6 +62,10 @@ class Tracing(Protocol):
     """Follows one ask. Its methods never raise, and never wait."""
 
     def run(self, ctx: RunContext) -> AbstractContextManager[RunSpan]: ...
+    def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> AbstractContextManager[object]:
+        """A node of a workflow. What it raises passes through its block."""
+        ...
+
     def turn(
         self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None
     ) -> AbstractContextManager[TurnSpan]: ...

@@ -29,6 +29,12 @@ class Both:
             yield _Run(first, second)
 
     @contextmanager
+    def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> Generator[None]:
+        """See `Tracing.node`."""
+        with self._first.node(ctx, node, kind), self._second.node(ctx, node, kind):
+            yield
+
+    @contextmanager
     def turn(
         self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None
     ) -> Generator[TurnSpan]:

@@ -32,6 +32,10 @@ class Logs:
         """See `Tracing.run`."""
         return RunLines(runs, ctx)
 
+    def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> RunLines:
+        """See `Tracing.node`."""
+        return RunLines(runs, ctx, f"{kind} {'/'.join(node)}")
+
     def turn(self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None) -> TurnLines:
         """See `Tracing.turn`."""
         return TurnLines(models, ctx, f"turn {request.turn} of {model}", model=model)

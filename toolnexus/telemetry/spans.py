@@ -69,6 +69,18 @@ class Spans:
             },
         )
 
+    def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> NodeSpan:
+        """See `Tracing.node`."""
+        return NodeSpan(
+            self,
+            f"{kind} {node[-1]}",
+            {
+                "toolnexus.node.path": "/".join(node),
+                "toolnexus.node.kind": kind,
+                "toolnexus.run.path": "/".join(ctx.path),
+            },
+        )
+
     def turn(self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None) -> TurnSpan:
         """See `Tracing.turn`."""
         span = TurnSpan(
@@ -200,6 +212,10 @@ class _Span:
         """Without our secrets, and as an exporter can encode it: half of a cut character it cannot."""
         text = self._spans.redact(text)
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+class NodeSpan(_Span):
+    """A node of a workflow."""
 
 
 class RunSpan(_Span):

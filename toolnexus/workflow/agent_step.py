@@ -1,0 +1,177 @@
+"""AgentStep: one agent as a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast, overload
+
+from toolnexus.core.messages import MediaPart, Message, TextPart
+from toolnexus.core.options import expect
+from toolnexus.core.result import RunResult
+from toolnexus.engine.agent import Agent
+from toolnexus.engine.delegate import MODEL_OVERRIDE
+from toolnexus.engine.environment import ENVIRONMENT
+from toolnexus.engine.output import OUTPUT, output_type_of
+from toolnexus.errors import ConfigError, RunError
+from toolnexus.models.base import Model
+from toolnexus.runtime.context import ContextKey, RunContext, Runnable
+from toolnexus.runtime.snapshot import Waiting
+from toolnexus.workflow.node import PLACE, Leaf, Stopped, Suspended
+from toolnexus.workflow.runners import RUNNER, AgentRunner, Hosted, ModelRunner, checked_runner
+from toolnexus.workflow.values import from_json, to_json
+
+O = TypeVar("O", covariant=True)  # noqa: E741
+T = TypeVar("T")
+
+Prompting = str | Callable[[Any], Any]
+
+_PARTS = (Message, TextPart, MediaPart, str)
+
+
+class AgentStep(Leaf[Any, O]):
+    """Runs one agent on the input; its text comes out, or a value of `output_type`.
+
+    * `runner`, `model`: for this step only, each by itself. `runner` is a host's executor or
+      `ModelRunner(model)`; None: that of the subtree.
+    * `output_type`: a type that pydantic takes, or a JSON Schema; None: the agent's own, else text.
+    * `prompt`: what the agent is asked: a text with `{input}` in it, or a function of the input. None: the
+      input itself, as JSON when it is no prompt.
+    * `conversation`: the id of a conversation that the step continues.
+
+    A step that a limit stops ends the workflow `incomplete`, with the text so far. An agent that fails
+    raises its error.
+    """
+
+    @overload
+    def __init__(
+        self: AgentStep[T],
+        agent: Agent,
+        *,
+        output_type: type[T],
+        runner: AgentRunner | ModelRunner | None = None,
+        model: str | Model | None = None,
+        prompt: Prompting | None = None,
+        conversation: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AgentStep[str],
+        agent: Agent,
+        *,
+        output_type: None = None,
+        runner: AgentRunner | ModelRunner | None = None,
+        model: str | Model | None = None,
+        prompt: Prompting | None = None,
+        conversation: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AgentStep[Any],
+        agent: Agent,
+        *,
+        output_type: Any,
+        runner: AgentRunner | ModelRunner | None = None,
+        model: str | Model | None = None,
+        prompt: Prompting | None = None,
+        conversation: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        output_type: Any = None,
+        runner: AgentRunner | ModelRunner | None = None,
+        model: str | Model | None = None,
+        prompt: Prompting | None = None,
+        conversation: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Raises `ConfigError` for options that cannot work."""
+        expect("AgentStep: agent", agent, Agent, "give an Agent")
+        where = f"AgentStep({agent.name!r})"
+        if model is not None:
+            expect(f"{where}: model", model, (str, Model), "give 'provider:name' or a model")
+        if isinstance(prompt, str) and "{input}" not in prompt:
+            raise ConfigError(f"{where}: the prompt has no {{input}} in it")
+        if prompt is not None and not isinstance(prompt, str) and not callable(prompt):
+            raise ConfigError(f"{where}: prompt={prompt!r} must be a text with {{input}}, or a function")
+        self.name = name or agent.name
+        self.description = agent.description
+        self.agent = agent
+        self._runner = None if runner is None else checked_runner(runner, where)
+        self._model = model
+        self._output_type: object = output_type if output_type is not None else agent.output_type
+        self._output = output_type_of(self._output_type, f"{where}: ")
+        self._prompt = prompt
+        self._conversation = conversation
+
+    async def run(self, input: Any, ctx: RunContext) -> O:
+        place = ctx.host[PLACE]
+        waiting = place.progress.waiting.get(place.id)
+        if waiting is not None and not waiting.answered(ctx.run.answers):
+            raise Suspended({place.id: waiting})
+        runner = self._runner or ctx.get(RUNNER)
+        values: dict[ContextKey[Any], Any] = {OUTPUT: self._output}
+        if (model := self._chosen_model(ctx, runner)) is not None:
+            values[MODEL_OVERRIDE] = model
+        target: Runnable = self.agent
+        if runner is not None and not isinstance(runner, ModelRunner):
+            target = Hosted(self.agent, runner, self._output_type)
+        result = await ctx.run.runner.run(
+            target,
+            await self._asked(input),
+            parent=ctx.having(values),
+            key=place.id,
+            resumed=None if waiting is None else waiting.child,
+        )
+        return self._given(result, place.id)
+
+    def restored(self, data: Any) -> Any:
+        hint = self._output_type
+        return data if self._output is None or isinstance(hint, Mapping) else from_json(data, hint)
+
+    def _chosen_model(self, ctx: RunContext, runner: AgentRunner | ModelRunner | None) -> Model | None:
+        """The model of this step, when it is not the agent's own."""
+        spec = self._model if self._model is not None else getattr(runner, "model", None)
+        environment = ctx.get(ENVIRONMENT)
+        if spec is None or environment is None or not (self._model or isinstance(runner, ModelRunner)):
+            return None
+        return environment.models.resolve(spec)
+
+    async def _asked(self, input: Any) -> Any:
+        if callable(self._prompt):
+            made = self._prompt(input)
+            return await made if hasattr(made, "__await__") else made
+        if self._prompt is not None:
+            return self._prompt.replace("{input}", _text(input))
+        if isinstance(input, _PARTS):
+            return input
+        if isinstance(input, Sequence) and input:
+            entries = cast("Sequence[Any]", input)
+            if all(isinstance(one, Message) for one in entries) or any(
+                isinstance(one, (TextPart, MediaPart)) for one in entries
+            ):
+                return entries
+        return _text(input)
+
+    def _given(self, result: RunResult, id: str) -> Any:
+        match result.status:
+            case "done":
+                return result.output
+            case "pending":
+                raise Suspended({id: Waiting(requests=result.pending, child=result.snapshot)})
+            case "incomplete":
+                hit = next((h for h in result.limits_hit if h.path == result.path), None)
+                raise Stopped(hit, result.output, result.text)
+            case "error":
+                raise result.error or RunError(f"agent {self.agent.name!r} failed")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(to_json(value, "the input"), ensure_ascii=False)
