@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolnexus.agents.files import load_agents
+    from toolnexus.agents.remote import RemoteAgent
     from toolnexus.client import Client
     from toolnexus.config.document import load
     from toolnexus.core.events import (
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agents.files": ("load_agents",),
+    "agents.remote": ("RemoteAgent",),
     "client": ("Client",),
     "config.document": ("load",),
     "core.events": (
@@ -212,6 +214,7 @@ __all__ = [
     "Price",
     "Prompt",
     "ReasoningDelta",
+    "RemoteAgent",
     "Request",
     "Retrying",
     "RunContext",

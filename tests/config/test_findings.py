@@ -147,8 +147,18 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
         ),
         ({"resources": {}}, "resources: documents of graphs are not supported by this version"),
         ({"runtime": {}}, "runtime: documents of graphs are not supported by this version"),
-        ({"agents": {"a": {"card": "x"}}}, "agents.a.card: remote agents are not supported by this version"),
-        ({"agents": [{"name": "a", "url": "x"}]}, "agents[0].url: remote agents are not supported by this"),
+        (
+            {"agents": {"a": {"url": "http://x", "card": {}}}},
+            "agents.a: remote agent 'a' has url and card: give the address of the agent, or its card",
+        ),
+        (
+            {"agents": [{"name": "a", "url": "x"}]},
+            "agents[0]: remote agent 'a': an address looks like 'https://host/path' or",
+        ),
+        (
+            {"agents": {"a": {"url": "http://x", "tools": ["read"]}}},
+            "agents.a.tools: an agent with a url or a card runs elsewhere: this is decided there",
+        ),
         ({"agents": {"a": {"hooks": []}}}, "agents.a.hooks: it is code: make the Agent in Python"),
         ({"agents": {"a": {"budget": {"concurrency": 2}}}}, "agents.a.budget.concurrency: it is set on the"),
         ({"budget": {"cost": -1}}, "budget.cost: "),

@@ -128,7 +128,7 @@ def test_the_schema_refuses_what_does_not_load(case: str) -> None:
         {"maxTurns": 1, "max_turns": 1},
         {"agents": {"a": {"maxTurns": 1, "max_turns": 1}}},
         {"permissions": {}},
-        {"agents": {"a": {"url": "x"}}},
+        {"agents": {"a": {"url": "http://x", "tools": []}}},
         {"mcpServers": {"a": {"command": 5}}},
         {"mcpServers": {"a": {"command": "x", "timeout": 0}}},
         [],

@@ -102,6 +102,12 @@ SAYS = {
         '- severity: expected one of "low", "high", got "urgent"',
         "high: payments, 6 hours, due 2026-03-01",
     ],
+    "remote-agent": [
+        "- pricing: Knows what things of a ship cost.\n- stock: Knows what is in the store room.",
+        "pricing asks: In which currency: EUR or USD?",
+        "pricing.price: an anchor costs 80 EUR\nstock.stock: 3 anchors\n",
+        "There are 3 anchors, at 80 EUR each.",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

@@ -8,8 +8,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from toolnexus.agents.remote import RemoteAgent
 from toolnexus.client import MAIN
 from toolnexus.config import shape
 from toolnexus.config.endpoint import Endpoint, read_endpoint
@@ -21,7 +22,9 @@ from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
 from toolnexus.errors import ConfigError
 from toolnexus.models.registry import split_spec
+from toolnexus.runtime.context import Runnable
 from toolnexus.tools.filters import is_glob
+from toolnexus.tools.source import ToolSource
 
 if TYPE_CHECKING:
     from toolnexus.agents.files import AgentFiles
@@ -48,19 +51,54 @@ class _Role:
             model = model.build(f"{self.place}.model") if asked else Unasked(str(model.model))
         return Agent(**deepcopy(dict(self.options)), model=model)
 
-
-class MakeAgents(Protocol):
-    """Makes the agents of a document, new ones each time. `asked` False: their own models need no key."""
-
-    def __call__(self, *, asked: bool = True) -> list[Agent]: ...
+    def sources(self, agent: Runnable) -> list[ToolSource]:
+        """What of `agent`, which was made of it, is a source of tools for everybody."""
+        return []
 
 
-def read_roles(root: shape.Root, filler: Filler, report: list[str], *, whole: bool) -> MakeAgents:
-    """What makes the agents.
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """A remote agent of a table."""
+
+    place: str
+    options: Mapping[str, Any]
+    offers_skills: bool
+
+    def agent(self, *, asked: bool) -> Runnable:
+        return RemoteAgent(**deepcopy(dict(self.options)))
+
+    def sources(self, agent: Runnable) -> list[ToolSource]:
+        return [agent] if self.offers_skills and isinstance(agent, RemoteAgent) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The agents of a document."""
+
+    tables: Sequence[_Role | _Elsewhere]
+    from_files: Sequence[Agent]
+
+    def make(self, *, asked: bool = True) -> tuple[list[Runnable], list[ToolSource]]:
+        """The agents, new ones each time, and what of them is a source of tools.
+
+        `asked` False: their own models need no key.
+        """
+        made = [role.agent(asked=asked) for role in self.tables]
+        sources = [s for role, agent in zip(self.tables, made, strict=True) for s in role.sources(agent)]
+        return [*made, *self.from_files], sources
+
+
+def read_roles(root: shape.Root, filler: Filler, report: list[str], *, whole: bool) -> Roles:
+    """The agents that the document describes.
 
     A name that two of them have is a finding, and so is one that nobody has, if the agents are `whole`.
     """
-    roles = [_role(name, place, table, filler, report) for name, place, table in _tables(root.agents)]
+    roles = [
+        _elsewhere(name, place, table, filler)
+        if isinstance(table, shape.RemoteAgent)
+        else _role(name, place, table, filler, report)
+        for name, place, table in _tables(root.agents)
+    ]
     files = None if root.agent_files is None else _files(root.agent_files, filler, report)
     from_files = () if files is None else files.agents
     named = [(role.options["name"], role.place, role.options.get("agents")) for role in roles]
@@ -69,16 +107,14 @@ def read_roles(root: shape.Root, filler: Filler, report: list[str], *, whole: bo
     _check_names([(name, place) for name, place, _ in named], filler)
     if whole and (files is not None or root.agent_files is None):
         _check_delegates(named, filler)
-
-    def make(*, asked: bool = True) -> list[Agent]:
-        return [*(role.agent(asked=asked) for role in roles), *from_files]
-
-    return make
+    return Roles(roles, from_files)
 
 
 def _tables(
-    agents: Mapping[str, shape.Agent] | Sequence[shape.NamedAgent] | None,
-) -> list[tuple[str, str, shape.Agent]]:
+    agents: Mapping[str, shape.Agent | shape.RemoteAgent]
+    | Sequence[shape.NamedAgent | shape.NamedRemoteAgent]
+    | None,
+) -> list[tuple[str, str, shape.Agent | shape.RemoteAgent]]:
     """Name, place and table of each."""
     if agents is None:
         return []
@@ -100,6 +136,30 @@ def _role(name: str, place: str, table: shape.Agent, filler: Filler, report: lis
         options["workdir"] = filler.path(table.workdir, f"{place}.workdir", _OPTION)
     filler.attempt(place, Agent, **options)
     return _Role(place, options, _model(table.model, f"{place}.model", filler, report))
+
+
+def _elsewhere(name: str, place: str, table: shape.RemoteAgent, filler: Filler) -> _Elsewhere:
+    """Its variables are looked up here and filled in by `RemoteAgent`, which keeps them to itself."""
+    options: dict[str, Any] = {
+        "name": name,
+        **table.given("url", "card", "description", "headers", "timeout"),
+        **({"skills": table.skills} if table.skills else {}),
+    }
+    if table.budget is not None:
+        options["budget"] = Budget(**table.budget.given())
+    known: list[object] = []
+    for key, text in (table.headers or {}).items():
+        known.append(filler.secret(text, f"{place}.headers.{key}", _OPTION))
+    if table.url is not None:
+        known.append(filler.url(table.url, f"{place}.url", _OPTION))
+    if isinstance(table.card, str) and "://" in table.card:
+        known.append(filler.url(table.card, f"{place}.card", _OPTION))
+    elif isinstance(table.card, str):
+        options["card"] = path = filler.path(table.card, f"{place}.card", _OPTION)
+        known.append(path if path is not None and _exists(path, f"{place}.card", filler) else None)
+    if None not in known:
+        filler.attempt(place, RemoteAgent, **options)
+    return _Elsewhere(place, options, bool(table.skills))
 
 
 def _model(

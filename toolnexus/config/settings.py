@@ -12,7 +12,7 @@ from typing import Any
 from toolnexus.config import shape
 from toolnexus.config.check import Checked
 from toolnexus.config.endpoint import OPTIONS, read_endpoint
-from toolnexus.config.roles import MODELS, MakeAgents, read_roles
+from toolnexus.config.roles import MODELS, Roles, read_roles
 from toolnexus.config.servers import read_mcp, read_servers
 from toolnexus.config.unasked import unasked
 from toolnexus.config.values import Filler
@@ -39,7 +39,7 @@ class Settings:
         """`key: text` lines for what was read and is not as good as it could be."""
         self.makers: dict[str, Callable[[], Any]] = {}
         """By option: makes its value, a new one each time. The model is in `endpoint`."""
-        self.agents: MakeAgents | None = None
+        self.roles: Roles | None = None
         self._model()
         for name, value in root.given(*_PLAIN).items():
             self.makers[name] = partial(deepcopy, value)
@@ -52,7 +52,8 @@ class Settings:
         self._builtins()
         if root.agents is not None or root.agent_files is not None:
             whole = checked.has_whole("agents", depth=2) and checked.has_whole("agent_files", depth=9)
-            self.makers["agents"] = self.agents = read_roles(root, self.filler, self.report, whole=whole)
+            self.roles = read_roles(root, self.filler, self.report, whole=whole)
+            self.makers["agents"] = self.roles.make
         self._store()
         self._workdir()
 
@@ -71,16 +72,16 @@ class Settings:
     def options_to_look(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a client that is not asked."""
         makers = {n: make for n, make in self.makers.items() if n not in {*overrides, "store"}}
-        if self.agents is not None and "agents" in makers:
-            makers["agents"] = partial(self.agents, asked=False)
+        if self.roles is not None and "agents" in makers:
+            makers["agents"] = partial(self.roles.make, asked=False)
         model = self.endpoint.model
-        return unasked({"model": model, **{name: make() for name, make in makers.items()}, **overrides})
+        return unasked({"model": model, **_made(makers, overrides)})
 
     def options(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a client. Raises `ConfigError` for a known host without a key."""
         makers = {name: make for name, make in self.makers.items() if name not in overrides}
         given = {name: value for name, value in overrides.items() if name not in OPTIONS}
-        return self.endpoint.used(overrides).options() | {n: make() for n, make in makers.items()} | given
+        return self.endpoint.used(overrides).options() | _made(makers, given)
 
     def _model(self) -> None:
         root, findings = self._root, self.filler.findings
@@ -180,6 +181,19 @@ class Settings:
             self.filler.lacks("workdir", "workdir", f"there is no folder {str(path)!r}")
         if text is not None:
             self.makers["workdir"] = partial(deepcopy, path)
+
+
+def _made(makers: Mapping[str, Callable[[], Any]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of options: what `makers` make, and what is `given`.
+
+    Agents elsewhere whose skills are tools stand among the tools of the host.
+    """
+    out = {name: make() for name, make in makers.items()}
+    sources: list[Any] = []
+    if "agents" in out:
+        out["agents"], sources = out["agents"]
+    out |= given
+    return {**out, "tools": [*out.get("tools", ()), *sources]} if sources else out
 
 
 def _check_builtins(value: Any) -> None:

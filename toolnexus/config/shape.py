@@ -183,8 +183,6 @@ class Agent(Table):
         None, description="A JSON Schema: what it answers with. Without: any text."
     )
     hints: ClassVar[Mapping[str, str]] = {
-        "card": "remote agents are not supported by this version",
-        "url": "remote agents are not supported by this version",
         "permissions": "rules of permission are not supported by this version",
         "hooks": "it is code: make the Agent in Python",
         "name": "the name of an agent is the key of its table",
@@ -196,6 +194,59 @@ class NamedAgent(Agent):
     """An agent in a list."""
 
     name: AgentName = Field(description="The name that `task` uses.")
+
+
+class RemoteAgent(Table):
+    """An agent elsewhere, spoken to over A2A."""
+
+    url: Text | None = Field(None, description="The address of the agent; its card is found there.")
+    card: (
+        Annotated[
+            Annotated[Text, Tag("\0text")] | Annotated[dict[str, Any], Tag("\0table")],
+            one_of("an address, the path of a file or a table", by_kind(text=str, table=dict)),
+        ]
+        | None
+    ) = Field(None, description="Instead of url: the address of its card, a JSON file, or what that holds.")
+    description: str | None = Field(None, description="What it is good at. Without: what its card says.")
+    headers: dict[str, str] | None = Field(
+        None,
+        description="Headers of every request, with '${NAME}'; they go to the origin that is named here.",
+    )
+    skills: Filter | None = Field(
+        None,
+        description="Which of its skills are tools, too: true, ids and globs, or {id: bool}. Without: none.",
+    )
+    timeout: Seconds | None = Field(None, description="How many seconds it may be silent (60).")
+    budget: Ceilings | None = Field(
+        None, description="Ceilings for each of its runs, seconds and tokens above all."
+    )
+    hints: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("model", "system_prompt", "tools", "agents", "max_turns", "workdir", "output_type"),
+            "an agent with a url or a card runs elsewhere: this is decided there",
+        ),
+        "name": Agent.hints["name"],
+    }
+
+
+class NamedRemoteAgent(RemoteAgent):
+    """An agent elsewhere, in a list."""
+
+    name: AgentName = Field(description="The name that `task` uses.")
+
+
+def _where_it_runs(value: Any) -> str:
+    return "\0remote" if isinstance(value, dict) and {"url", "card"} & {*value} else "\0agent"
+
+
+AnyAgent = Annotated[
+    Annotated[Agent, Tag("\0agent")] | Annotated[RemoteAgent, Tag("\0remote")],
+    one_of("a table", _where_it_runs),
+]
+AnyNamedAgent = Annotated[
+    Annotated[NamedAgent, Tag("\0agent")] | Annotated[NamedRemoteAgent, Tag("\0remote")],
+    one_of("a table", _where_it_runs),
+]
 
 
 class AgentFiles(Table):
@@ -279,7 +330,8 @@ class Root(Table):
     )
     agents: (
         Annotated[
-            Annotated[dict[AgentName, Agent], Tag("\0table")] | Annotated[list[NamedAgent], Tag("\0list")],
+            Annotated[dict[AgentName, AnyAgent], Tag("\0table")]
+            | Annotated[list[AnyNamedAgent], Tag("\0list")],
             one_of("a table of agents by name, or a list of tables", by_kind(table=dict, list=list)),
         ]
         | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from toolnexus.core.messages import MediaPart
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.result import RunResult
 from toolnexus.core.tools import Tool, ToolResult
@@ -45,14 +46,8 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
                 f"model {model!r} is not allowed; allowed: {sorted(models)}{did_you_mean(model, models)}",
                 agent=name,
             )
-        if ctx.resumed is None and (refused := claim(ctx, name)) is not None:
-            return refused
         prompt = "\n\n".join(p for p in (arguments.get("context"), arguments["prompt"]) if p)
-        context = ctx.context.fork()
-        if model is not None:
-            context = context.having({MODEL_OVERRIDE: models[model]})
-        result = await delegate(target, prompt, context, ctx.call_id, ctx.resumed)
-        return as_result(name, result, context.run.redact)
+        return await delegated(target, prompt, ctx, None if model is None else models[model])
 
     tool = Tool(
         "task",
@@ -63,6 +58,19 @@ def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: M
         validate=validate,
     )
     return tool
+
+
+async def delegated(
+    target: Runnable, prompt: str, ctx: ToolContext, model: Model | None = None
+) -> ToolResult:
+    """The result of a call that delegates to `target`: a fresh run, or the one that goes on."""
+    if ctx.resumed is None and (refused := claim(ctx, target.name)) is not None:
+        return refused
+    context = ctx.context.fork()
+    if model is not None:
+        context = context.having({MODEL_OVERRIDE: model})
+    result = await delegate(target, prompt, context, ctx.call_id, ctx.resumed)
+    return as_result(target.name, result, context.run.redact)
 
 
 async def delegate(
@@ -106,7 +114,7 @@ def as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
     }
     match result.status:
         case "done":
-            return ToolResult(output=result.text, metadata=metadata)
+            return ToolResult(output=result.text, metadata=metadata, parts=_media(result))
         case "pending":
             return ToolResult(metadata=metadata, requests=result.pending, child=result.snapshot)
         case "error":
@@ -120,3 +128,11 @@ def as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
                 text = f"agent {name!r} passed its deadline ({hit}). Its text so far:\n{result.text}"
                 return failed(text, **metadata)
             return ToolResult(output=f"{result.text}\n[incomplete: {hit}]", metadata=metadata)
+
+
+def _media(result: RunResult) -> tuple[MediaPart, ...]:
+    """The media of the answer: models write none, agents elsewhere may."""
+    last = result.messages[-1] if result.messages else None
+    if last is None or last.role != "assistant":
+        return ()
+    return tuple([part for part in last.parts if isinstance(part, MediaPart)])

@@ -64,7 +64,8 @@ class Record:
             await self._write([*result.messages[self.kept :], *inbox], self._ended(result))
             return
         waits = bool(result.snapshot["frame"]["waiting"])
-        messages = result.messages[: -1 if waits else None]
+        has_batch = waits and result.messages and result.messages[-1].role == "tool"
+        messages = result.messages[: -1 if has_batch else None]
         state = {
             "snapshot": result.snapshot,
             "start": self._start,

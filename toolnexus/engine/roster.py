@@ -45,7 +45,7 @@ class Roster:
         self._door = asyncio.Lock()
         self._agents = [main, *reachable(environment.registry.values(), environment.registry)]
         brought = self._brought(self._agents)
-        for source in brought:
+        for source in (*brought, *self._elsewhere(self._agents)):
             environment.sources.adopt(source)
         environment.welcome = self.welcome
         environment.refresh()
@@ -84,7 +84,7 @@ class Roster:
         found = reachable([agent], environment.registry)
         agents = [a for a in found if not any(a is k for k in self._agents)]
         async with self._door:  # the runs of one agent may come at once
-            for source in self._brought(agents):
+            for source in (*self._brought(agents), *self._elsewhere(agents)):
                 await environment.sources.admit(source, environment.refresh)
                 environment.refresh()
         self._check(agents, environment.sources.skill_names)
@@ -94,6 +94,12 @@ class Roster:
         """What `agents` have of their own and is new here, each source once."""
         own = {id(s): s for a in agents for s in a.scope.own if not isinstance(s, Tool)}
         return [source for source in own.values() if not self._environment.sources.holds(source)]
+
+    def _elsewhere(self, agents: Sequence[Agent]) -> list[ToolSource]:
+        """Whom `agents` may delegate to and who has something to open: agents elsewhere."""
+        known = self._environment.registry
+        found = {id(t): t for a in agents for t in _below(a, known) if isinstance(t, ToolSource)}
+        return [target for target in found.values() if not self._environment.sources.holds(target)]
 
     def _check(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> None:
         environment = self._environment

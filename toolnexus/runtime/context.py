@@ -80,7 +80,8 @@ class Outcome:
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
     waiting: Mapping[str, Waiting] = field(default_factory=dict[str, Waiting])
-    """By call id: what a pending run waits for. The last message has the results of that batch."""
+    """By call id: what a pending run waits for. The last message has the results of that batch. A run
+    without calls has one entry for each question, by the id of that."""
     state: Any = None
     """JSON that a Runnable of its own kind needs to go on; it finds it in `frame.resumed.state`."""
     definition: str = ""

@@ -69,15 +69,17 @@ class Sources:
 
     @property
     def secrets(self) -> list[str]:
-        """Values that must never be shown: what the configuration of the servers holds."""
-        return [secret for s in self.servers for secret in s.config.secrets]
+        """Values that must never be shown: what the configuration of the sources holds."""
+        of_servers = [secret for s in self.servers for secret in s.config.secrets]
+        return [*of_servers, *(secret for s in self._every() for secret in getattr(s, "secrets", ()))]
 
     @property
     def secret_names(self) -> frozenset[str]:
         """Environment variables that hold secrets of ours."""
         if self._secret_names is None:
             names = [name for s in self.servers for name in s.config.secret_names]
-            self._secret_names = frozenset(names)
+            more = [name for s in self._every() for name in getattr(s, "secret_names", ())]
+            self._secret_names = frozenset((*names, *more))
         return self._secret_names
 
     def holds(self, source: ToolSource) -> bool:

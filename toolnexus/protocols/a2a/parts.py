@@ -15,7 +15,7 @@ from uuid import uuid4
 from a2a.types import Message as A2AMessage
 from a2a.types import Part as A2APart
 from a2a.types import Role
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.struct_pb2 import Struct, Value
 
 from toolnexus.core.media import kind_of_suffix
@@ -41,8 +41,11 @@ def to_a2a(parts: Iterable[Part]) -> list[A2APart]:
 
 
 def data_part(value: Any) -> A2APart:
-    """A JSON value as a data part. Raises `ValueError` (protobuf's `ParseError`) for what is no JSON."""
-    return A2APart(data=ParseDict(value, Value()), media_type="application/json")
+    """A JSON value as a data part. Raises `ValueError` for what is no JSON."""
+    try:
+        return A2APart(data=ParseDict(value, Value()), media_type="application/json")
+    except (ParseError, TypeError, RecursionError) as error:
+        raise ValueError(f"{type(value).__name__} cannot be sent as JSON: {error}") from error
 
 
 def from_a2a(parts: Iterable[A2APart]) -> list[TextPart | MediaPart]:
@@ -112,7 +115,8 @@ def _ours(part: A2APart) -> TextPart | MediaPart:
         case "text":
             return TextPart(part.text)
         case "data":
-            return TextPart(json.dumps(plain(part.data), ensure_ascii=False))
+            # sorted: protobuf has its keys in another order every time
+            return TextPart(json.dumps(plain(part.data), ensure_ascii=False, sort_keys=True))
         case "raw":
             return _media(part, kind, b64encode(part.raw).decode("ascii"), None)
         case "url" if part.url[:5].lower() == "data:":
