@@ -165,9 +165,10 @@ class OutputError(RunError):
 
 
 class Suspended(RunError):
-    """A run waits for answers. `requests` are its open questions."""
+    """A run waits for answers, or is being resumed. `requests` are its open questions."""
 
     def __init__(self, requests: tuple[Any, ...], then: str = "") -> None:
         asked = "; ".join(f"{r.prompt!r} ({r.id})" for r in requests)
-        super().__init__(f"the run waits for an answer to {asked}{then and '. '}{then}")
+        waits = f"the run waits for an answer to {asked}" if asked else "the run is under way"
+        super().__init__(f"{waits}{then and '. '}{then}")
         self.requests = requests

@@ -23,6 +23,7 @@ from toolnexus import (
     Store,
     StoreError,
     Suspended,
+    ToolCallPart,
     ToolContext,
     ToolResult,
     assistant,
@@ -104,6 +105,38 @@ async def test_eight_processes_share_one_file(tmp_path: Path) -> None:
     for asked, answered in zip(messages[::2], messages[1::2], strict=True):
         assert answered.text == f"re {asked.text}"
     assert {m.text for m in messages[::2]} == {f"{n}.{i}" for n in range(8) for i in range(10)}
+
+
+async def test_a_turn_of_another_process_between_a_call_and_its_result_tears_neither() -> None:
+    """[CONV-03] Each result is read with its call, wherever it was stored."""
+    store = MemoryStore()
+    called, go = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Slow."""
+        called.set()
+        await go.wait()
+        return "slow result"
+
+    seen: list[list[str]] = []
+
+    def fn(request: ModelRequest) -> Message | str:
+        seen.append([part.output for message in request.messages for part in message.tool_results])
+        if request.messages[-1].text == "work":
+            return assistant("", ToolCallPart("1", "slow", "{}"))
+        return "done"
+
+    options: dict[str, Any] = {"builtins": False, "tools": [slow], "store": store}
+    one, other = (Client(model=FunctionModel(fn), **options) for _ in range(2))
+    async with asyncio.timeout(10), one, other:
+        working = asyncio.create_task(one.ask("work", conversation="c"))
+        await called.wait()
+        await other.ask("hello", conversation="c")
+        go.set()
+        await working
+        await other.ask("and?", conversation="c")
+    assert seen[-1] == ["slow result"]
 
 
 async def test_a_cancelled_ask_keeps_what_was_done(store: Store) -> None:

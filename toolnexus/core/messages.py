@@ -160,18 +160,23 @@ def close_transcript(
     """The same transcript with every tool call answered, so that any provider accepts it.
 
     A call without a result gets the one in `known`, or an error result that says `reason`.
-    Results stand directly after their assistant message, in call order; a result without a call
-    is dropped. Pure and synchronous: a second cancel cannot interrupt it.
+    Results stand directly after their assistant message, in call order, also those that came late,
+    because another run wrote in between; a result without a call is dropped. Pure and synchronous: a
+    second cancel cannot interrupt it.
     """
+    messages, known = tuple(messages), known or {}
     out: list[Message] = []
     pending: tuple[ToolCallPart, ...] = ()
     found: dict[str, ToolResultPart] = {}
+    unanswered: set[str] = set()
+    late: dict[str, ToolResultPart] = {}
 
     def settle() -> None:
         nonlocal pending
         if pending:
+            unanswered.update(c.id for c in pending if c.id not in found and c.id not in known)
             answers = [
-                found.get(c.id) or (known or {}).get(c.id) or ToolResultPart(c.id, reason, is_error=True)
+                found.get(c.id) or known.get(c.id) or ToolResultPart(c.id, reason, is_error=True)
                 for c in pending
             ]
             out.append(Message("tool", tuple(answers)))
@@ -181,13 +186,15 @@ def close_transcript(
     for message in messages:
         if message.role == "tool":
             found.update((r.call_id, r) for r in message.tool_results)
+            if unanswered:
+                late.update((r.call_id, r) for r in message.tool_results if r.call_id in unanswered)
             continue
         settle()
         out.append(message)
         if message.role == "assistant":
             pending = message.tool_calls
     settle()
-    return tuple(out)
+    return tuple(out) if not late else close_transcript(messages, reason, {**late, **known})
 
 
 Prompt = str | Message | TextPart | MediaPart | Sequence[Message] | Sequence[str | TextPart | MediaPart]

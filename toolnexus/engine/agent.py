@@ -185,7 +185,7 @@ class Agent:
     async def _batch(self, ctx: RunContext, view: View, calls: Sequence[ToolCallPart]) -> Outcome | None:
         """Run the calls of one reply; how the run ends when it does not go on."""
         frame = ctx.frame
-        if frame.journal is not None:
+        if frame.journal is not None and frame.resumed is None:  # what is taken up is stored as it stood
             await frame.journal(frame)
         batch = await run_tool_calls(ctx, view, calls)
         frame.transcript.append(Message("tool", batch.results))

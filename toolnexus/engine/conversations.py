@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
-from toolnexus.core.messages import Message, Prompt, ToolResultPart, close_transcript
+from toolnexus.core.messages import Message, Prompt, close_transcript
 from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
-from toolnexus.core.wire import message_from_json
 from toolnexus.engine.record import Record
-from toolnexus.engine.runner import Journal, waiting_result
-from toolnexus.errors import RunError, StoreConflict, Suspended
-from toolnexus.runtime.snapshot import FramePoint, Snapshot, taken
+from toolnexus.engine.runner import Journal
+from toolnexus.engine.stored import INTERRUPTED, StoredRun, given_up, has_ended, is_taken
+from toolnexus.errors import RunError, StoreConflict, StoreError
+from toolnexus.runtime.snapshot import Snapshot, taken
 from toolnexus.stores.base import Store
 
 logger = logging.getLogger("toolnexus.conversations")
-
-INTERRUPTED = "interrupted: the run that made this call ended before it finished"
 
 
 class _Ask:
@@ -78,9 +76,10 @@ class Conversations:
         """
 
         async def begin() -> _Ended:
-            if waiting := await self.pending(id):
-                raise Suspended(waiting, f"conversation {id!r} waits; discard_pending() gives up")
             loaded, version = await self._store.load(id)
+            state = await self._store.load_state(id)
+            if is_taken(state) and (stored := StoredRun.read(id, state)) is not None:
+                raise stored.suspended()
             history = close_transcript(loaded, INTERRUPTED)
             record = Record(self._store, id, version, kept=len(history), start=len(loaded))
             return await self._run(record, body, history, [], None)
@@ -95,25 +94,63 @@ class Conversations:
         """
 
         async def begin() -> _Ended | RunResult:
-            state = await self._store.load_state(id) or {}
-            loaded, version = await self._store.load(id)
-            if (ended := state.get("ended")) is not None:
-                return _ended_result(id, ended, answers, close_transcript(loaded, INTERRUPTED))
-            if "snapshot" not in state:
-                raise RunError(f"conversation {id!r} has no run that waits; ask it instead")
-            snapshot, start = Snapshot.from_json(state["snapshot"]), state["start"]
-            new = taken(snapshot, answers)
-            if snapshot.requests and not (new or asks):
-                return waiting_result(snapshot, close_transcript(loaded, INTERRUPTED))
-            frame = replace(snapshot.frame, messages=tuple(loaded[start:]), interrupted=not snapshot.requests)
-            whole = replace(snapshot, frame=frame, answers={**snapshot.answers, **new})
-            inbox = [message_from_json(message) for message in state.get("inbox", ())]
-            history = close_transcript(loaded[:start], INTERRUPTED)
-            kept = len(history) + len(loaded) - start
-            record = Record(self._store, id, version, kept=kept, start=start, answers=whole.answers)
-            return await self._run(record, body, history, inbox, whole)
+            while True:
+                loaded, version = await self._store.load(id)
+                state = await self._store.load_state(id)
+                if state is not None and has_ended(state):
+                    return _ended_result(id, state["ended"], answers, close_transcript(loaded, INTERRUPTED))
+                stored = StoredRun.read(id, state)
+                if stored is None:
+                    raise RunError(f"conversation {id!r} has no run that waits; ask it instead")
+                new = taken(stored.snapshot, answers)
+                if stored.resumed_by is not None and new:
+                    raise stored.suspended()
+                if stored.stands(new, answers, asks):
+                    return stored.result(loaded)
+                history, point = stored.taken_up(loaded)
+                ours = stored.marked(new, asks)
+                whole = replace(point, answers=ours.snapshot.answers)
+                kept = len(history) + len(point.frame.messages)
+                record = Record(self._store, id, version, kept=kept, start=stored.start, resumed=ours)
+                try:
+                    await self._claim(record, stored)
+                except StoreConflict as conflict:
+                    if not answers:  # whoever was first goes on with it
+                        raise ours.suspended() from conflict
+                    continue
+                try:
+                    return await self._run(record, body, history, list(stored.inbox), whole)
+                except BaseException:  # it did not even begin
+                    self._save(id, record.release(stored))
+                    raise
 
         return await self._one(id, begin)
+
+    async def _claim(self, record: Record, stored: StoredRun) -> None:
+        """Mark the run as ours, or leave it as it is. Raises `StoreConflict` when it changed."""
+        claiming = asyncio.ensure_future(record.claim())
+
+        async def undo() -> None:
+            await asyncio.wait([claiming])
+            if not isinstance(
+                claiming.exception(), StoreConflict
+            ):  # after others nobody knows what was written
+                await record.release(stored)
+
+        try:
+            await asyncio.shield(claiming)
+        except StoreConflict:
+            raise
+        except (StoreError, asyncio.CancelledError):
+            self._save(record.id, undo())
+            raise
+
+    def _save(self, id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Write something whether anybody waits for it or not; the conversation is ours until then."""
+        saving = self._saves[id] = asyncio.create_task(work)
+        saving.add_done_callback(lambda _: self._saves.pop(id))
+        saving.add_done_callback(lambda task: _log_loss(id, task))
+        return saving
 
     async def _one(self, id: str, begin: Callable[[], Awaitable[_Ended | RunResult]]) -> RunResult:
         """One run of the conversation at a time, and its end stored."""
@@ -129,7 +166,10 @@ class Conversations:
         try:
             ended = await begin()
         except BaseException:
-            lock.release()
+            if (saving := self._saves.get(id)) is None:
+                lock.release()
+            else:
+                saving.add_done_callback(lambda _: lock.release())
             raise
         finally:
             mine.over = True
@@ -138,10 +178,8 @@ class Conversations:
         if isinstance(ended, RunResult):
             lock.release()
             return ended
-        saving = self._saves[id] = asyncio.create_task(ended.record.end(ended.result, ended.inbox))
-        saving.add_done_callback(lambda _: self._saves.pop(id))
+        saving = self._save(id, ended.record.end(ended.result, ended.inbox))
         saving.add_done_callback(lambda _: lock.release())
-        saving.add_done_callback(lambda task: _log_loss(id, task))
         try:
             await asyncio.shield(saving)
         except (Exception, asyncio.CancelledError) as failure:
@@ -181,24 +219,22 @@ class Conversations:
         inbox.extend(messages)
 
     async def pending(self, id: str) -> tuple[Request, ...]:
-        """The open questions of the last run, whichever process it ran in."""
+        """The open questions of the last run. Raises `RunError` when its state cannot be read."""
         if id in self._saves:
             await asyncio.wait([self._saves[id]])
-        state = await self._store.load_state(id)
-        return Snapshot.from_json(state["snapshot"]).requests if state and "snapshot" in state else ()
+        stored = StoredRun.read(id, await self._store.load_state(id))
+        return () if stored is None else stored.open
 
     async def discard_pending(self, id: str) -> None:
-        """Give up the open questions: their calls are answered with "no answer", what is done stays."""
+        """Give up the open run, whatever state it is in: its calls are answered, what is done stays."""
         async with self._locks.setdefault(id, asyncio.Lock()):
             while True:
-                state = await self._store.load_state(id)
-                if not state or "snapshot" not in state:
+                loaded, version = await self._store.load(id)
+                closing = given_up(id, await self._store.load_state(id), loaded)
+                if closing is None:
                     return
-                _, version = await self._store.load(id)
-                frame = Snapshot.from_json(state["snapshot"]).frame
-                inbox = [message_from_json(message) for message in state.get("inbox", ())]
                 try:
-                    await self._store.append(id, [*_given_up(frame), *inbox], version)
+                    await self._store.append(id, closing, version)
                     return
                 except StoreConflict:
                     continue
@@ -225,19 +261,6 @@ class Conversations:
         """Wait until everything is written."""
         while self._saves:
             await asyncio.wait(self._saves.values())
-
-
-def _given_up(frame: FramePoint) -> list[Message]:
-    """The results of a batch that nobody will answer any more."""
-    results: list[ToolResultPart] = []
-    for call in frame.messages[-1].tool_calls if frame.messages else ():
-        waited = frame.waiting.get(call.id)
-        if waited is None:
-            results.append(frame.results[call.id])
-        else:
-            asked = "; ".join([request.prompt for request in waited.requests])
-            results.append(ToolResultPart(call.id, f"no answer was given to: {asked}", is_error=True))
-    return [Message("tool", tuple(results))] if results else []
 
 
 def _ended_result(

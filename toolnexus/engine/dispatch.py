@@ -62,7 +62,7 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
                 if ctx.run.counts is not None:
                     ctx.run.counts.unknown_tool()
                 result = failed(view.refusal(call.name, frame))
-            elif point.interrupted and not tool.idempotent:
+            elif point.interrupted and not tool.idempotent and _may_have_run(point, waited):
                 result = failed(OUTCOME_UNKNOWN)
             elif waited is None:
                 frame.ledger.reserve_tool_call()
@@ -89,6 +89,11 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
     frame.resumed = None
     ordered = {call.id: waiting[call.id] for call in calls if call.id in waiting}
     return Batch(results=tuple(results), waiting=ordered, stop=stop)
+
+
+def _may_have_run(point: FramePoint, waited: Waiting | None) -> bool:
+    """Whether a call without a result may have done something. The run below it knows that of its own."""
+    return waited is None or (waited.child is None and waited.answered(point.let_go))
 
 
 def _said_before(frame: Frame, call: ToolCallPart, output: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
-from toolnexus.core.suspension import Answer
 from toolnexus.core.wire import message_to_json
+from toolnexus.engine.stored import StoredRun, is_taken
 from toolnexus.errors import StoreConflict, StoreError
 from toolnexus.runtime.snapshot import Snapshot
 from toolnexus.stores.base import Store
@@ -21,7 +21,7 @@ class Record:
     """One run of the conversation `id`.
 
     `kept`: how many messages of its transcript are stored; `start`: where its own begin in the store;
-    `answers`: what it goes on with.
+    `resumed`: the run that it goes on with, marked as ours.
     """
 
     def __init__(
@@ -32,25 +32,40 @@ class Record:
         *,
         kept: int,
         start: int,
-        answers: Mapping[str, Answer] | None = None,
+        resumed: StoredRun | None = None,
     ) -> None:
         self.id = id
-        self._answers = answers or {}
+        self._resumed = resumed
         self.kept = kept
         self._store = store
         self._version = version
         self._start = start
         self._broken = False
 
+    async def claim(self) -> None:
+        """Mark the run as resumed by us, before any of it runs. Raises `StoreConflict` when it changed."""
+        assert self._resumed is not None
+        self._version = await self._store.append(self.id, (), self._version, self._resumed.state)
+
+    async def release(self, before: StoredRun) -> None:
+        """Nothing of it ran: let it stand as it stood before `claim`."""
+        await self._write((), before.state)
+
     async def step(self, transcript: Sequence[Message], snapshot: Snapshot) -> None:
         """Keep what was done so far: a run that ends without another word can go on from here.
 
-        A store that fails is tried again at the end of the run, and then its error is raised.
+        A store that fails is tried again at the end of the run, and then its error is raised. Raises
+        `StoreConflict` when somebody else took the run over.
         """
         if self._broken:
             return
+        state: dict[str, Any] = {"snapshot": snapshot.to_json(), "start": self._start}
+        if self._resumed is not None:
+            state["resumed"] = self._resumed.state["resumed"]
         try:
-            await self._write(transcript[self.kept :], {"snapshot": snapshot.to_json(), "start": self._start})
+            await self._write(transcript[self.kept :], state)
+        except StoreConflict:
+            raise
         except StoreError as error:
             self._broken = True
             logger.warning("conversation %r is not stored while it runs: %s", self.id, error)
@@ -75,17 +90,39 @@ class Record:
 
     def _ended(self, result: RunResult) -> Mapping[str, Any] | None:
         """What tells that a second answer to the same question has nothing left to do."""
-        if not self._answers:
+        if self._resumed is None or not self._resumed.snapshot.answers:
             return None
-        answers = {id: answer.to_json() for id, answer in self._answers.items()}
+        answers = {id: answer.to_json() for id, answer in self._resumed.snapshot.answers.items()}
         return {"ended": {"status": result.status, "text": result.text, "answers": answers}}
 
     async def _write(self, messages: Sequence[Message], state: Mapping[str, Any] | None) -> None:
         while True:
             try:
                 self._version = await self._store.append(self.id, messages, self._version, state)
-            except StoreConflict as conflict:  # somebody else's ask came between: ours goes after it
+            except StoreConflict as conflict:
+                state = await self._after(conflict, state)
                 self._version = conflict.version
             else:
                 self.kept += len(messages)
                 return
+
+    async def _after(
+        self, conflict: StoreConflict, state: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """The state to write after somebody else wrote.
+
+        An ask elsewhere came between: ours goes after it, and a run that waits there keeps its state.
+        Raises `StoreConflict` when there is no place for ours.
+        """
+        found = await self._store.load_state(self.id)
+        if self._resumed is not None:
+            if found is not None and found.get("resumed") == self._resumed.state["resumed"]:
+                return state
+            text = "was taken over or given up elsewhere; what this process did since is not stored"
+            raise StoreConflict(f"the run of conversation {self.id!r} {text}", version=conflict.version)
+        if not is_taken(found):
+            return state
+        if is_taken(state):
+            text = "waits for answers of another run, so this one cannot wait there, too"
+            raise StoreConflict(f"conversation {self.id!r} {text}", version=conflict.version)
+        return found

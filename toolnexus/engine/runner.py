@@ -127,6 +127,8 @@ class LocalRunner:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
         point = None if resumed is None else FramePoint.from_json(resumed)
+        if point is not None and above.resumed is not None:
+            point = replace(point, interrupted=above.resumed.interrupted, let_go=above.resumed.let_go)
         path = (*above.path, _segment(target.name, key, above)) if point is None else point.path
         budgets = [own.budget] if own.budget else []
         if point is None:

@@ -8,7 +8,7 @@ Above: the runner writes one when a run ends `pending`, and reads it when it goe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.usage import TreeUsage, Usage, UsageRow
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, RunError
+from toolnexus.runtime.ledger import Ledger
 
 VERSION = 1
 
@@ -31,7 +32,7 @@ class Waiting:
     child: Mapping[str, Any] | None = None
     """The resume point of the run below that asks."""
 
-    def answered(self, answers: Mapping[str, Answer]) -> bool:
+    def answered(self, answers: Container[str]) -> bool:
         """Whether there is an answer to any of its questions."""
         return any(request.id in answers for request in self.requests)
 
@@ -58,6 +59,8 @@ class FramePoint:
     """What a Runnable of another kind than an agent keeps."""
     interrupted: bool = False
     """Whether the process ended in the middle: nobody knows what the open calls did. Never written."""
+    let_go: frozenset[str] = frozenset()
+    """The questions that may have been answered by then; the other calls wait still. Never written."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -136,6 +139,7 @@ class Snapshot:
                 f"a snapshot of version {version!r} cannot be resumed; this release reads {VERSION}"
             )
         try:
+            Ledger.from_json(data["ledger"])  # what is torn is found before anything runs
             return cls(
                 agent=data["agent"],
                 frame=FramePoint.from_json(data["frame"]),
@@ -198,7 +202,9 @@ def _waiting_to_json(waiting: Waiting) -> dict[str, Any]:
 
 def _waiting_from_json(data: Mapping[str, Any]) -> Waiting:
     requests = tuple([Request.from_json(request) for request in data["requests"]])
-    return Waiting(requests=requests, child=data.get("child"))
+    if (child := data.get("child")) is not None:
+        FramePoint.from_json(child)  # what is torn is found before anything runs
+    return Waiting(requests=requests, child=child)
 
 
 def _limit_to_json(limit: Limit) -> dict[str, Any]:

@@ -14,6 +14,9 @@ NAMES = names()
 BOUND_ELSEWHERE = frozenset({"task"})
 """Defined like all others, but implemented where runs can be started: in the engine."""
 
+REPEATABLE = frozenset({"glob", "grep", "question", "read", "todowrite", "webfetch"})
+"""Those whose calls may run again when nobody knows whether they did."""
+
 
 def builtin_tools() -> list[Tool]:
     """The builtins implemented here, sorted by name, `source="builtin"`."""
@@ -22,7 +25,14 @@ def builtin_tools() -> list[Tool]:
 
 def _tool(name: str) -> Tool:
     known = definition(name)
-    return Tool(name, known.description, known.input_schema, _bound(name), source="builtin")
+    return Tool(
+        name,
+        known.description,
+        known.input_schema,
+        _bound(name),
+        source="builtin",
+        idempotent=name in REPEATABLE,
+    )
 
 
 def _bound(name: str) -> Execute:
