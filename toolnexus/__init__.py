@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from toolnexus.runtime.questions import OnRequest
     from toolnexus.stores.base import Store
     from toolnexus.stores.memory import MemoryStore
+    from toolnexus.stores.postgres import PostgresStore
+    from toolnexus.stores.redis import RedisStore
     from toolnexus.stores.sqlite import SqliteStore
     from toolnexus.tools.function import FunctionTool, Tool, tool
     from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
@@ -163,6 +165,8 @@ _HOMES = {
     "runtime.questions": ("OnRequest",),
     "stores.base": ("Store",),
     "stores.memory": ("MemoryStore",),
+    "stores.postgres": ("PostgresStore",),
+    "stores.redis": ("RedisStore",),
     "stores.sqlite": ("SqliteStore",),
     "tools.function": ("FunctionTool", "Tool", "tool"),
     "tools.mcp": ("list_mcp_tools", "mcp_sources"),
@@ -215,6 +219,10 @@ __all__ = [
     "Prompt",
     "ReasoningDelta",
     "RemoteAgent",
+    "PostgresStore",
+    "Prompt",
+    "ReasoningDelta",
+    "RedisStore",
     "Request",
     "Retrying",
     "RunContext",

@@ -178,7 +178,7 @@ class Client(Openable, Overview):
         if allowed_models is None:
             allowed_models = [m for m in (self._models.default, *self._roster.models) if m is not None]
         self._environment.allowed_models = self._models.allowed(allowed_models)
-        for secret in (*self._models.secrets, *self._sources.secrets):
+        for secret in (*self._models.secrets, *self._sources.secrets, *getattr(store, "secrets", ())):
             self._redact.add(secret)
 
         self._spill = Spill()

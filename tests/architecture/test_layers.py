@@ -32,6 +32,7 @@ LAYERS = {
 }
 SIDEWAYS = {("core", "errors"), ("tools", "protocols"), ("models", "protocols")}
 HEAVY = ("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema")
+HEAVY += ("psycopg", "redis")
 MOST_LINES = 500
 
 

@@ -1,4 +1,4 @@
-"""Processes that work on one conversation, some of which die: `python resumers.py`.
+"""Processes that work on one conversation, some of which die: `python resumers.py DRIVER…`.
 
 Each line on standard input is a list of jobs, which run at once, each in a process of its own forked
 from this one; the answer is a line with a list of what each did.
@@ -7,6 +7,7 @@ from this one; the answer is a line with a list of what each did.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -22,7 +23,6 @@ from toolnexus import (
     FunctionModel,
     ModelRequest,
     RunError,
-    SqliteStore,
     Store,
     ToolCallPart,
     ToolContext,
@@ -31,6 +31,7 @@ from toolnexus import (
     pending,
     tool,
 )
+from toolnexus.stores.address import store_at
 
 
 def use(id: str, name: str, **arguments: Any) -> ToolCallPart:
@@ -63,18 +64,19 @@ class Job:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def store(self) -> Store:
-        at, job = self.at, self
+        store = store_at(self.job.get("store", self.job["path"]))
+        append = store.append
 
-        class Mortal(SqliteStore):
-            async def append(self, id: str, messages: Any, expected: int, state: Any = None) -> int:
-                job.writes += 1
-                n = job.writes
-                at(f"before write {n}")
-                version = await super().append(id, messages, expected, state)
-                at(f"after write {n}")
-                return version
+        async def mortal(*args: Any) -> int:
+            self.writes += 1
+            n = self.writes
+            self.at(f"before write {n}")
+            version = await append(*args)
+            self.at(f"after write {n}")
+            return version
 
-        return Mortal(self.job["path"])
+        setattr(store, "append", mortal)  # noqa: B010
+        return store
 
     def tools(self) -> list[Any]:
         def did(what: str) -> str:
@@ -137,6 +139,8 @@ def start(job: Mapping[str, Any], gate: int) -> tuple[int, int]:
 
 def load_everything() -> None:
     """Whatever the jobs import at first use, once for all of them."""
+    for driver in sys.argv[1:]:
+        importlib.import_module(driver)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/x.db"
         asyncio.run(Job({"do": "ask", "path": path, "teller": True}).run())

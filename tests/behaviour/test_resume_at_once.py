@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import random
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.behaviour.processes import Processes
 from tests.behaviour.test_resume import Bank, model, use
 from toolnexus import (
     Agent,
@@ -48,24 +46,6 @@ pytestmark = [
 ]
 
 UNKNOWN = "outcome unknown"
-
-
-class Processes:
-    """Runs jobs of `resumers.py`."""
-
-    def __init__(self) -> None:
-        program = [sys.executable, str(Path(__file__).with_name("resumers.py"))]
-        self.of = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def run(self, *jobs: dict[str, Any]) -> list[list[Any]]:
-        """What each job did; all run at once."""
-        assert self.of.stdin is not None and self.of.stdout is not None
-        self.of.stdin.write(json.dumps(jobs) + "\n")
-        self.of.stdin.flush()
-        return json.loads(self.of.stdout.readline())
-
-    def close(self) -> None:
-        self.of.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")

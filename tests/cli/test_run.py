@@ -173,6 +173,18 @@ def test_a_conversation_is_kept_in_the_store(tmp_path: Path, capsys: pytest.Capt
     db.close()
 
 
+def test_a_store_on_a_server_is_named_without_its_password(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[CLI-46] `--store` takes an address, too; a server that is not there is a failure, exit 1."""
+    kept = ["--workdir", str(tmp_path), "--store", "redis://:hush-hush@127.0.0.1:1/0", "--conversation", "c"]
+    with ScriptedEndpoint([Turn(text="never asked")]) as endpoint:
+        assert run(endpoint, "hi", *kept) == 1
+        assert run(endpoint, "hi", *kept[:3], "mysql://a:hush-hush@h/x", *kept[4:]) == 2
+    told = capsys.readouterr().err
+    assert "redis://127.0.0.1:1/0" in told and "give the path of a file" in told and "hush-hush" not in told
+
+
 def test_system_prompt_key_and_sources_come_from_the_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

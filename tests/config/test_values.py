@@ -1,13 +1,14 @@
 """Variables, secrets and paths."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.config.helpers import agent_file, lines_of, refusal, write
-from toolnexus import SqliteStore
+from toolnexus import PostgresStore, RedisStore, SqliteStore
 from toolnexus.config import Document, load
 from toolnexus.errors import ConfigError
 from toolnexus.testing import ScriptedModel, call, reply
@@ -301,6 +302,31 @@ def test_a_store_that_is_no_regular_file_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no regular file"):
         Document.read({"store": str(tmp_path / "pipe.db")}).options()
     assert "is no regular file" in Document.read({"store": str(tmp_path / "pipe.db")}).lacking()[0]
+
+
+def test_a_store_may_be_on_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CFG-24] By its address, which is not a path; its password is never shown and better a variable."""
+    monkeypatch.setenv("CFG_PLACE", f"redis://:{HUSH}@127.0.0.1:1/0")
+    document = Document.read({"store": "${CFG_PLACE}"})
+    store = document.options()["store"]
+    assert isinstance(store, RedisStore) and HUSH not in repr(store) and document.report == ()
+    written = Document.read({"store": f"postgresql://ann:{HUSH}@127.0.0.1:1/x"})
+    assert isinstance(written.options()["store"], PostgresStore)
+    (line,) = written.report
+    assert "store: the password is written out" in line and HUSH not in line
+    for wrong in (f"mysql://a:{HUSH}@h/x", f"redis://a:{HUSH}/x@h", "redis://h/x"):
+        (finding,) = refusal({"store": wrong})
+        assert finding.startswith("store: ") and "redis://" in finding and HUSH not in finding
+
+
+def test_a_store_whose_driver_is_missing_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CFG-11] The document is right; what it needs is not installed."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"] or ["psycopg"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    document = Document.read({"store": "postgresql://127.0.0.1/x"})
+    assert "pip install 'toolnexus[postgres]'" in document.lacking()[0]
+    with pytest.raises(ConfigError, match="postgres"):
+        document.options()
 
 
 @pytest.mark.parametrize("name", ["X A", "X:A", "X(A)", "", "Ä"])

@@ -14,6 +14,7 @@ from toolnexus.cli.notes import tell_notes
 from toolnexus.client import Client
 from toolnexus.engine.agent import Agent
 from toolnexus.runtime.questions import OnRequest
+from toolnexus.stores.address import store_at
 from toolnexus.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -149,10 +150,8 @@ def given_options(options: Namespace) -> dict[str, Any]:
     elif options.agent_model:
         raise UsageError("--agent-model says what a model name in the files of --agents means; give these")
     out["api_key"] = given_key(options)
-    if (file := vars(options).get("store")) is not None:
-        from toolnexus.stores.sqlite import SqliteStore
-
-        out["store"] = SqliteStore(file)
+    if (place := vars(options).get("store")) is not None:
+        out["store"] = store_at(place)
     options.chosen_builtins = SAFE_BUILTINS if out["builtins"] is None else out["builtins"]
     return {name: value for name, value in out.items() if value is not None}
 

@@ -53,7 +53,8 @@ async def _chat(options: Namespace) -> int:
         talk = _Talk(options, client, person)
         _tell(f"{model}; /help for help, Ctrl-D to leave")
         if is_kept(client):
-            where = options.store or getattr(client.store, "path", options.config)
+            path = options.store or getattr(client.store, "path", options.config)
+            where = getattr(client.store, "where", path)  # an address may hold a password
             _tell(f"conversation {talk.conversation!r} in {where}")
         next_line = _prompt_toolkit() if lines.is_terminal and sys.stdout.isatty() else None
         running = asyncio.get_running_loop()

@@ -226,7 +226,11 @@ def _add_client(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--max-turns", type=_count, metavar="N", help="requests per run (default 10)")
     _add_sources(parser)
     memory = parser.add_argument_group("memory")
-    memory.add_argument("--store", metavar="FILE", help="keep conversations in this SQLite file")
+    memory.add_argument(
+        "--store",
+        metavar="PLACE",
+        help="keep conversations in this SQLite file, or at postgresql://… or redis://…",
+    )
     memory.add_argument("--conversation", metavar="ID", help="begin or continue this one")
 
 

@@ -49,7 +49,7 @@ async def _ask(options: Namespace, prompt: Sequence[str | MediaPart]) -> int:
     client, _ = make_client(options, None if options.json else person, recorded)
     if options.conversation is not None and not is_kept(client):
         await client.aclose()
-        raise UsageError("--conversation needs --store FILE, or a document with a store")
+        raise UsageError("--conversation needs --store PLACE, or a document with a store")
     return await show(client, prompt, options, person, options.conversation)
 
 

@@ -17,11 +17,13 @@ from toolnexus.config.servers import read_mcp, read_servers
 from toolnexus.config.unasked import unasked
 from toolnexus.config.values import Filler
 from toolnexus.core.usage import Budget, Price
+from toolnexus.errors import ConfigError
 from toolnexus.models.registry import split_spec
-from toolnexus.stores.sqlite import SqliteStore
+from toolnexus.stores.address import is_address, store_at
 from toolnexus.tools.builtin.catalog import builtin_tools
 from toolnexus.tools.builtin.options import BuiltinOptions
 
+_PASSWORD = "the password is written out; ${NAME} takes it from a variable, so that the file can be shared"
 _PLAIN = ("system_prompt", "max_turns", "max_sub_agent_depth", "max_sub_agents", "max_declared_tools")
 
 
@@ -159,8 +161,14 @@ class Settings:
         self.makers["builtins"] = partial(deepcopy, given)
 
     def _store(self) -> None:
-        text = self._root.store
-        path = None if text is None else self.filler.path(text, "store", "store")
+        given = self._root.store
+        text = None if given is None else self.filler.url(given, "store", "store")
+        if text is None:
+            return
+        if is_address(text):
+            self._store_on_server(text, given)
+            return
+        path = self.filler.as_path(text, "store")
         if path is None:
             return
         if path.name == ":memory:":
@@ -172,7 +180,19 @@ class Settings:
             self.filler.lacks("store", "store", f"{str(path)!r} is {what}")
         elif os.path.exists(path) and not os.path.isfile(path):
             self.filler.lacks("store", "store", f"{str(path)!r} is no regular file")
-        self.makers["store"] = partial(SqliteStore, path)
+        self.makers["store"] = partial(store_at, path)
+
+    def _store_on_server(self, address: str, written: str | None) -> None:
+        try:
+            store = store_at(address)  # opens nothing
+            if "${" not in (written or "") and getattr(store, "secrets", ()):
+                self.report.append(f"store: {_PASSWORD}")
+        except ConfigError as error:
+            if isinstance(error.__cause__, ImportError):
+                self.filler.lacks("store", "store", str(error))
+            else:
+                self.filler.findings.append(f"store: {error}")
+        self.makers["store"] = partial(store_at, address)
 
     def _workdir(self) -> None:
         text = self._root.workdir

@@ -346,7 +346,8 @@ class Root(Table):
         | None
     ) = Field(None, description="Markdown files of agents, or folders of these.")
     store: Text | None = Field(
-        None, description="The SQLite file that keeps conversations. Without: in memory."
+        None,
+        description="Keeps conversations: a SQLite file, `postgresql://…`, `redis://…`. Without: in memory.",
     )
     workdir: Text | None = Field(
         None, description="The folder of the file tools. Without: the current one, wherever this file is."

@@ -92,8 +92,10 @@ class Filler:
     def path(self, text: str, key: str, option: str) -> Path | None:
         """An absolute path; None when it is not known, which is noted."""
         filled = self.text(text, key, option)
-        if filled is None:
-            return None
+        return None if filled is None else self.as_path(filled, key)
+
+    def as_path(self, filled: str, key: str) -> Path | None:
+        """Like `path`, of a text without variables."""
         if "\0" in filled or not filled.strip():
             self.findings.append(f"{key}: a path must not be empty")
             return None

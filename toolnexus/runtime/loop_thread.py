@@ -54,10 +54,9 @@ class LoopThread:
             return
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(PATIENCE)
-        if not self._thread.is_alive():
-            self.loop.close()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()

@@ -5,35 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from toolnexus.core.messages import Message
-from toolnexus.errors import StoreConflict, StoreError
-
-
-def conflict(id: str, expected: int, found: int) -> StoreConflict:
-    """The error of a writer that came second."""
-    return StoreConflict(
-        f"conversation {id!r} is at version {found}, not {expected}; load it and write again", version=found
-    )
-
-
-def state_text(id: str, state: Mapping[str, Any] | None) -> str | None:
-    """`state` as JSON. Raises `StoreError` for what is no JSON value."""
-    try:
-        return None if state is None else json.dumps(state, separators=(",", ":"), default=plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StoreError(
-            f"conversation {id!r}: what its run needs to go on cannot be stored: {error}; "
-            "only JSON values may be in it"
-        ) from error
-
-
-def plain(value: object) -> dict[Any, Any]:
-    """Opaque provider data may be any mapping; anything else has no place in a record."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+from toolnexus.stores.records import conflict, state_text
 
 
 class MemoryStore:

@@ -18,14 +18,12 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from toolnexus.core.messages import Message
-from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, StoreError
-from toolnexus.stores.memory import conflict, plain, state_text
+from toolnexus.stores.records import StoreProblem, conflict, read_records, records_of, state_text
 
 logger = logging.getLogger("toolnexus.stores")
 
@@ -55,15 +53,6 @@ _SCHEMA = (
 _FROM_1 = (_SCHEMA[-1], f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreProblem:
-    """A record that could not be read and was moved to the table `set_aside`."""
-
-    id: str
-    """The conversation."""
-    reason: str
-
-
 class SqliteStore:
     """Keeps conversations in the file `path`, which is made at first use.
 
@@ -77,7 +66,7 @@ class SqliteStore:
             raise ConfigError(f"SqliteStore({str(path)!r}): a file path is needed; in memory: MemoryStore()")
         self.path = Path(os.path.abspath(Path(path).expanduser()))
         self.problems: list[StoreProblem] = []
-        """Records set aside by this object, in the order they were met."""
+        """Records that this object moved to the table `set_aside`, in the order they were met."""
         self._jobs: queue.SimpleQueue[Job] | None = None
         self._process = 0
         self._starting = threading.Lock()
@@ -105,7 +94,7 @@ class SqliteStore:
         given, text = tuple(messages), state_text(id, state)
 
         def work(db: sqlite3.Connection) -> int:
-            rows = _rows(id, given)
+            rows = [(_key(id), record) for record in records_of(id, given)]
             with _transaction(db):
                 _expect(db, id, expected)
                 changed = _keep(db, _key(id), text)
@@ -131,7 +120,7 @@ class SqliteStore:
         given = tuple(messages)
 
         def work(db: sqlite3.Connection) -> int:
-            rows = _rows(id, given)
+            rows = [(_key(id), record) for record in records_of(id, given)]
             with _transaction(db):
                 _expect(db, id, expected)
                 db.execute("DELETE FROM messages WHERE id = ?", (_key(id),))
@@ -294,26 +283,6 @@ def _key(id: str) -> str | bytes:
         return id.encode("utf-8", "surrogatepass")
 
 
-def _rows(id: str, messages: Sequence[Message]) -> list[Row]:
-    key = _key(id)
-    try:
-        return [(key, _record(m)) for m in messages]
-    except (TypeError, ValueError, KeyError, RecursionError) as error:
-        raise StoreError(
-            f"conversation {id!r}: a message cannot be stored: {error}; only JSON values may be in it"
-        ) from error
-
-
-def _record(message: Message) -> str:
-    data = message_to_json(message)
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=plain)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate survives as an escape only
-        text = json.dumps(data, separators=(",", ":"), default=plain)
-    return text
-
-
 def _expect(db: sqlite3.Connection, id: str, expected: int) -> None:
     found = _version(db, _key(id))
     if found != expected:
@@ -354,18 +323,11 @@ def _load(db: sqlite3.Connection, key: str | bytes) -> tuple[tuple[Message, ...]
     with _transaction(db, "DEFERRED"):
         version = _version(db, key)
         rows = db.execute("SELECT seq, record FROM messages WHERE id = ? ORDER BY seq", (key,)).fetchall()
-    messages: list[Message] = []
-    broken: list[tuple[int, str]] = []
-    for seq, record in rows:
-        try:
-            messages.append(message_from_json(json.loads(record)))
-        except (ValueError, TypeError, RecursionError) as error:
-            reason = str(error).encode("utf-8", "backslashreplace").decode()
-            broken.append((seq, reason[:200]))
+    messages, broken = read_records(rows)
     if broken:
         with suppress(sqlite3.Error):  # unread is what matters; moving it can wait
             _set_aside(db, broken)
-    return tuple(messages), version, [reason for _, reason in broken]
+    return messages, version, [reason for _, reason in broken]
 
 
 def _set_aside(db: sqlite3.Connection, broken: Sequence[tuple[int, str]]) -> None:
