@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.processes import Processes
-from tests.behaviour.test_resume import Bank, model, use
+from tests.behaviour.test_resume import Bank, model, use, waiting
 from toolnexus import (
     Agent,
     Answer,
@@ -25,6 +25,7 @@ from toolnexus import (
     Hooks,
     MemoryStore,
     ModelRequest,
+    Request,
     RunError,
     SqliteStore,
     StoreConflict,
@@ -373,15 +374,18 @@ async def test_a_resume_that_does_not_begin_leaves_the_run_as_it_was() -> None:
     assert bank.done == ["looked rate", "paid ann", "paid bob"]
 
 
-async def test_an_ask_that_ran_elsewhere_meanwhile_does_not_take_the_place_of_a_run_that_waits() -> None:
-    """[RES-26] Both began before either ended: the ask is appended, and the run waits still."""
+@pytest.mark.parametrize("end", ["resumed", "given up"])
+async def test_an_ask_that_ran_elsewhere_meanwhile_does_not_take_the_place_of_a_run_that_waits(
+    end: str,
+) -> None:
+    """[RES-26] Both began before either ended: all that the ask adds goes in, and the run waits still."""
     bank, store = Bank(), MemoryStore()
     asked, go = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: ModelRequest) -> str:
+    async def slow(request: ModelRequest) -> Any:
         asked.set()
         await go.wait()
-        return "from elsewhere"
+        return "from elsewhere" if request.turn == 3 else assistant("", use("look", what=str(request.turn)))
 
     options: dict[str, Any] = {"builtins": False, "tools": bank.tools, "store": store}
     async with (
@@ -394,13 +398,66 @@ async def test_an_ask_that_ran_elsewhere_meanwhile_does_not_take_the_place_of_a_
             result = await one.ask("go", conversation="c")
             go.set()
             assert (await running).text == "from elsewhere"
-            assert await one.conversation("c").pending() == result.pending
-            last = await one.resume("c", [Answer(id=request.id) for request in result.pending])
-        messages = await one.conversation("c").messages()
-    assert last.text == "end" and bank.done == ["looked rate", "paid ann", "paid bob"]
+            chat = one.conversation("c")
+            assert await chat.pending() == result.pending
+            if end == "resumed":
+                last = await one.resume("c", [Answer(id=request.id) for request in result.pending])
+                assert last.text == "end"
+            else:
+                await chat.discard_pending()
+            messages = await chat.messages()
+    outputs = [part.output for message in messages for part in message.tool_results]
+    first, second = "paid ann", "paid bob"
+    if end == "given up":
+        first, second = (f"no answer was given to: pay {who}?" for who in ("ann", "bob"))
+    assert outputs == [first, "rate is fine", second, "1 is fine", "2 is fine"]
     assert "from elsewhere" in [message.text for message in messages]
-    results = [part.output for message in messages for part in message.tool_results]
-    assert results == ["paid ann", "rate is fine", "paid bob"]
+
+
+async def test_two_runs_cannot_wait_in_one_conversation() -> None:
+    """[RES-26] The second that would is a `StoreConflict` with its result; the first waits still."""
+    gate, store = Bank(), MemoryStore()
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: ModelRequest) -> Any:
+        asked.set()
+        await go.wait()
+        return assistant("", use("pay", to="eve"))
+
+    options: dict[str, Any] = {"builtins": False, "tools": gate.tools, "store": store}
+    async with Client(model=FunctionModel(slow), **options) as other, Client(model=model(), **options) as one:
+        running = asyncio.create_task(other.ask("you?", conversation="c"))
+        async with asyncio.timeout(10):
+            await asked.wait()
+            result = await one.ask("go", conversation="c")
+            go.set()
+            with pytest.raises(StoreConflict, match="waits for answers of another run") as raised:
+                await running
+            assert [request.prompt for request in raised.value.result.pending] == ["pay eve?"]
+            assert await one.conversation("c").pending() == result.pending
+
+
+async def test_what_was_answered_in_place_before_a_crash_is_not_asked_again() -> None:
+    """[RES-23] Nobody knows which of the questions were answered then, so every call of them is unknown."""
+    bank, store = Bank(), MemoryStore()
+    await waiting(bank, store=store)
+    options: dict[str, Any] = {"builtins": False, "tools": bank.tools, "store": store}
+    state: list[Any] = []
+
+    async def answer(request: Request) -> Answer:
+        state.append(await store.load_state("c"))
+        return Answer(id=request.id)
+
+    async with Client(model=ScriptedModel(["end"]), on_request=answer, **options) as client:
+        await client.resume("c")
+    loaded, _ = await store.load("c")
+    crashed = MemoryStore()  # as it was when the questions were asked
+    await crashed.append("c", loaded[:2], 0, state[0])
+    options["store"] = crashed
+    async with Client(model=ScriptedModel(["end"]), **options) as client:
+        last = await client.resume("c")
+    outputs = [part.output for message in last.messages for part in message.tool_results]
+    assert [UNKNOWN in output for output in outputs] == [True, False, True] and last.text == "end"
 
 
 UNREADABLE: list[Any] = [

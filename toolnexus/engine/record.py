@@ -9,7 +9,7 @@ from typing import Any
 from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
 from toolnexus.core.wire import message_to_json
-from toolnexus.engine.stored import StoredRun, is_taken
+from toolnexus.engine.stored import StoredRun, is_taken, mark_of
 from toolnexus.errors import StoreConflict, StoreError
 from toolnexus.runtime.snapshot import Snapshot
 from toolnexus.stores.base import Store
@@ -41,6 +41,8 @@ class Record:
         self._version = version
         self._start = start
         self._broken = False
+        self._beside: Mapping[str, Any] | None = None
+        """The state of a run that waits in the same conversation: it is not ours to end."""
 
     async def claim(self) -> None:
         """Mark the run as resumed by us, before any of it runs. Raises `StoreConflict` when it changed."""
@@ -97,32 +99,28 @@ class Record:
 
     async def _write(self, messages: Sequence[Message], state: Mapping[str, Any] | None) -> None:
         while True:
+            if self._beside is not None and is_taken(state):
+                text = "waits for answers of another run, so this one cannot wait there, too"
+                raise StoreConflict(f"conversation {self.id!r} {text}", version=self._version)
             try:
-                self._version = await self._store.append(self.id, messages, self._version, state)
+                self._version = await self._store.append(
+                    self.id, messages, self._version, state if self._beside is None else self._beside
+                )
             except StoreConflict as conflict:
-                state = await self._after(conflict, state)
+                await self._look(conflict)
                 self._version = conflict.version
             else:
                 self.kept += len(messages)
                 return
 
-    async def _after(
-        self, conflict: StoreConflict, state: Mapping[str, Any] | None
-    ) -> Mapping[str, Any] | None:
-        """The state to write after somebody else wrote.
+    async def _look(self, conflict: StoreConflict) -> None:
+        """Somebody else wrote, and ours goes after that. A run that waits there keeps its state.
 
-        An ask elsewhere came between: ours goes after it, and a run that waits there keeps its state.
-        Raises `StoreConflict` when there is no place for ours.
+        Raises `StoreConflict` when the run that we resume is not ours any more.
         """
         found = await self._store.load_state(self.id)
-        if self._resumed is not None:
-            if found is not None and found.get("resumed") == self._resumed.state["resumed"]:
-                return state
+        if self._resumed is None:
+            self._beside = found if is_taken(found) else None
+        elif mark_of(found) != mark_of(self._resumed.state):
             text = "was taken over or given up elsewhere; what this process did since is not stored"
             raise StoreConflict(f"the run of conversation {self.id!r} {text}", version=conflict.version)
-        if not is_taken(found):
-            return state
-        if is_taken(state):
-            text = "waits for answers of another run, so this one cannot wait there, too"
-            raise StoreConflict(f"conversation {self.id!r} {text}", version=conflict.version)
-        return found

@@ -134,7 +134,7 @@ class StoredRun:
             asked = "; ".join([request.prompt for request in waited.requests])
             return ToolResultPart(call.id, f"no answer was given to: {asked}", is_error=True)
 
-        return [*_results(loaded, result), *self.inbox]
+        return [*_results(frame.messages or loaded, result), *self.inbox]
 
 
 def _unreadable(id: str, error: Exception) -> RunError:
@@ -160,6 +160,11 @@ def is_taken(state: Mapping[str, Any] | None) -> bool:
         return True
 
 
+def mark_of(state: Mapping[str, Any] | None) -> Any:
+    """The mark of whoever resumes the stored run."""
+    return state.get("resumed") if isinstance(state, Mapping) else None
+
+
 def given_up(id: str, state: Mapping[str, Any] | None, loaded: Sequence[Message]) -> Sequence[Message] | None:
     """What closes the calls of the open run, also of one that cannot be read; None: no run is open."""
     try:
@@ -170,8 +175,8 @@ def given_up(id: str, state: Mapping[str, Any] | None, loaded: Sequence[Message]
     return None if stored is None else stored.closing(loaded)
 
 
-def _results(loaded: Sequence[Message], result: Callable[[ToolCallPart], ToolResultPart]) -> list[Message]:
-    calls = loaded[-1].tool_calls if loaded else ()
+def _results(messages: Sequence[Message], result: Callable[[ToolCallPart], ToolResultPart]) -> list[Message]:
+    calls = messages[-1].tool_calls if messages else ()
     return [Message("tool", tuple([result(call) for call in calls]))] if calls else []
 
 

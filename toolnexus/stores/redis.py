@@ -65,8 +65,8 @@ class RedisStore(ServerStore):
             passwords = [str(value) for name, value in options.items() if "password" in name]
         except ImportError as error:
             raise ConfigError(f"RedisStore needs redis: pip install 'toolnexus[redis]' ({error})") from error
-        except (ValueError, TypeError, AttributeError):
-            pass  # what is said of it may hold the password
+        except Exception:
+            pass  # what the driver says of it may hold the password
         if not where:
             raise ConfigError(
                 "RedisStore: give an address 'redis://user@host:port/0', 'rediss://…' or 'unix:///path', "
@@ -80,6 +80,7 @@ def _options(url: str) -> dict[str, Any]:
     from redis.asyncio.connection import Connection, parse_url
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
+    from redis.exceptions import ConnectionError
 
     options: dict[str, Any] = {
         "socket_timeout": PATIENCE,
@@ -87,6 +88,7 @@ def _options(url: str) -> dict[str, Any]:
         **parse_url(url),
         "decode_responses": False,
         "retry": Retry(NoBackoff(), 1),
+        "retry_on_error": [ConnectionError],
     }
     known = dict(options)
     known.pop("connection_class", Connection)(**known)  # opens nothing, and knows which options there are
