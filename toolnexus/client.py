@@ -305,8 +305,9 @@ class Client(Openable, Overview):
         `on_request`. Without answers, the run that a crash left open in a conversation goes on.
         `target` is for a run of something that is neither the client's own loop nor registered.
 
-        The same answer again does nothing. Raises `RunError` for an id that nobody asked, for another
-        answer, and when nothing waits; and what `ask` raises.
+        The same answer again does nothing, also when another process runs it: of several that resume at
+        once one does. Raises `RunError` for an id that nobody asked, for another answer, and when nothing
+        waits; `Suspended` for more answers while it is being resumed; and what `ask` raises.
         """
         given = as_answers(answers)
         if isinstance(waiting, RunResult):

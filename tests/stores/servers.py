@@ -59,7 +59,8 @@ class Server:
 
 @contextmanager
 def _folder(user: dict[str, Any]) -> Generator[Path]:
-    with tempfile.TemporaryDirectory(prefix="toolnexus-", ignore_cleanup_errors=True) as name:
+    place = "/tmp" if user else None  # one that the other user may enter
+    with tempfile.TemporaryDirectory(prefix="toolnexus-", dir=place, ignore_cleanup_errors=True) as name:
         if user:
             shutil.chown(name, user["user"])
         yield Path(name)

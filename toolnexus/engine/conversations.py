@@ -303,11 +303,17 @@ class Conversation:
         return await self._ask(prompt, conversation=self.id, output_type=output_type, deps=deps)
 
     async def pending(self) -> tuple[Request, ...]:
-        """The questions that the last run waits for, whichever process it ran in."""
+        """The questions that the last run waits for, whichever process it ran in.
+
+        Raises `RunError` when what is stored of it cannot be read; `discard_pending` needs not read it.
+        """
         return await self._conversations.pending(self.id)
 
     async def discard_pending(self) -> None:
-        """Give up the open questions, so that the conversation can go on without them."""
+        """Give up the open run, also one that is being resumed: the conversation goes on without it.
+
+        Its calls are answered, finished results stay; of a run that cannot be read they are lost.
+        """
         await self._conversations.discard_pending(self.id)
 
     async def delete(self) -> None:
