@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
@@ -31,30 +32,35 @@ def postgres_programs() -> Path | None:
 
 
 class Server:
-    """One process that listens on `port`; it can be stopped and started again."""
+    """A server that listens on `port`; it can be stopped and started again.
 
-    def __init__(self, command: Sequence[str], folder: Path, port: int, ready: bytes, **options: Any) -> None:
+    It leaves the process that starts it, so that tests which look for forgotten processes do not find it.
+    """
+
+    def __init__(
+        self, start: Sequence[str], folder: Path, pid: Path, port: int, ready: str, **options: Any
+    ) -> None:
         self.port = port
-        self._command, self._ready = command, ready
+        self._start, self._log, self._pid, self._ready = start, folder / "log", pid, ready
         self._options: dict[str, Any] = {"cwd": folder, **options}
-        self._log = folder / "log"
-        self._process: subprocess.Popen[Any] | None = None
 
     def start(self) -> None:
-        with open(self._log, "wb") as log:
-            process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT, **self._options)
-        self._process = process
-        deadline = time.monotonic() + 30
-        while self._ready not in self._log.read_bytes():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(self._log.read_text())
-            time.sleep(0.02)
+        self._log.unlink(missing_ok=True)
+        nowhere = subprocess.DEVNULL
+        subprocess.run(self._start, stdin=nowhere, stdout=nowhere, stderr=nowhere, **self._options)
+        self._wait(lambda: self._log.exists() and self._ready in self._log.read_text("utf-8", "replace"))
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # at once, whoever is connected
-            self._process.wait(30)
-            self._process = None
+        with suppress(FileNotFoundError):
+            os.kill(int(self._pid.read_text().split()[0]), signal.SIGINT)  # at once, whoever is connected
+        self._wait(lambda: not self._pid.exists())
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not done():
+            if time.monotonic() > deadline:
+                raise RuntimeError(self._log.read_text() if self._log.exists() else "it did not start")
+            time.sleep(0.02)
 
 
 @contextmanager
@@ -91,9 +97,10 @@ def postgres(programs: Path) -> Generator[tuple[Server, str]]:
         port = _free_port()
         settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
         settings |= {"fsync": "off", "shared_buffers": "2MB", "autovacuum": "off", "max_wal_senders": 0}
-        command = [str(programs / "postgres"), "-D", str(folder / "data")]
-        command += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        server = Server(command, folder, port, b"ready to accept connections", **user)
+        words = shlex.join([word for name, value in settings.items() for word in ("-c", f"{name}={value}")])
+        start = [str(programs / "pg_ctl"), "-D", str(folder / "data"), "-l", str(folder / "log"), "-o", words]
+        pid, ready = folder / "data" / "postmaster.pid", "ready to accept connections"
+        server = Server([*start, "-W", "start"], folder, pid, port, ready, **user)
         server.start()
         try:
             yield server, f"postgresql://ann:{ESCAPED}@127.0.0.1:{port}/postgres"
@@ -106,9 +113,10 @@ def redis(program: str) -> Generator[tuple[Server, str]]:
     """A running server and the address of an empty database."""
     with _folder({}) as folder:
         port = _free_port()
-        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--requirepass", PASSWORD]
-        command += ["--save", "", "--appendonly", "yes"]
-        server = Server(command, folder, port, b"Ready to accept connections")
+        start = [program, "--bind", "127.0.0.1", "--port", str(port), "--requirepass", PASSWORD]
+        start += ["--save", "", "--appendonly", "yes", "--dir", str(folder), "--daemonize", "yes"]
+        start += ["--logfile", str(folder / "log"), "--pidfile", str(folder / "pid")]
+        server = Server(start, folder, folder / "pid", port, "Ready to accept connections")
         server.start()
         try:
             yield server, f"redis://:{ESCAPED}@127.0.0.1:{port}/0"
