@@ -31,8 +31,10 @@ LAYERS = {
     "__main__": 8,
 }
 SIDEWAYS = {("core", "errors"), ("tools", "protocols"), ("models", "protocols")}
-HEAVY = ("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema")
-HEAVY += ("psycopg", "redis")
+HEAVY = (
+    *("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema"),
+    *("psycopg", "redis", "genai_prices"),
+)
 MOST_LINES = 500
 
 

@@ -110,7 +110,7 @@ class StoredRun:
         frame = self.snapshot.frame
         history = close_transcript(loaded[: self.start], INTERRUPTED)
         own = frame.messages or _closed_before(tuple(loaded[self.start :]))
-        if not (history or own):
+        if not (history or own or frame.state is not None):
             raise _unreadable(self.id, ValueError("its messages are gone"))
         let_go = {request.id for request in self.snapshot.requests} if self.asks else self.snapshot.answers
         frame = replace(
