@@ -9,12 +9,14 @@ import pytest
 # Many tests start programs of their own: those must not compile every import again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# What is loaded stays: the garbage collector need not look at it, neither now nor in every test.
+gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: the garbage collector need not look at it in every test."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

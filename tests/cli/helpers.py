@@ -1,8 +1,9 @@
-"""The command line as a process: with pipes, or at a terminal of its own."""
+"""The command line: in this interpreter, as a process, or at a terminal of its own."""
 
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -11,10 +12,15 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import pytest
+
+from toolnexus.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 CLI = [sys.executable, "-m", "toolnexus"]
@@ -24,30 +30,56 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7])m")
 
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Without keys and models; temporary files go to `folder`, so that processes and litter are found."""
+    """Without keys and models."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return {**kept, **_surroundings(folder), **(more or {})}
+
+
+def _surroundings(folder: Path) -> dict[str, str]:
+    """Temporary files and what is kept between two commands go to `folder`, so that processes and litter
+    are found."""
     return {
-        **kept,
         "PYTHONPATH": str(ROOT),
         "TMPDIR": str(folder),
         "TERM": "xterm-256color",
-        **_state(folder),
-        **(more or {}),
+        "XDG_STATE_HOME": str(folder / "state"),
     }
-
-
-def _state(folder: Path) -> dict[str, str]:
-    """What is kept between two commands goes to `folder`, too."""
-    return {"XDG_STATE_HOME": str(folder / "state")}
 
 
 def cli(
     folder: Path, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end, in `folder`."""
+    """Run it to its end in `folder`, in this interpreter: with streams, variables and state of its own."""
+    out, said = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    reading, writing = os.pipe()
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(reading, encoding="utf-8") as source:
+        with os.fdopen(writing, "w", encoding="utf-8") as typed:
+            typed.write(stdin)  # less than a pipe holds
+        for name in os.environ:
+            if name.startswith(_OURS):
+                patch.delenv(name)
+        for name, value in {**_surroundings(folder), **(env or {})}.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        patch.setattr(tempfile, "tempdir", str(folder))
+        for name, stream in (("stdin", source), ("stdout", out), ("stderr", said)):
+            patch.setattr(sys, name, stream)
+        try:
+            code = main(arguments)
+        except SystemExit as end:  # what the parser says itself
+            assert isinstance(end.code, int)
+            code = end.code
+    texts = (stream.detach().getvalue().decode() for stream in (out, said))
+    return subprocess.CompletedProcess([*CLI, *arguments], code, *texts)
+
+
+def process(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end in `folder`, as a process of its own."""
     return subprocess.run(
         [*CLI, *arguments],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         cwd=folder,

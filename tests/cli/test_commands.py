@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import CLI, cli, environment
+from tests.cli.helpers import CLI, environment, process
 from toolnexus.cli.main import main
 
 
@@ -101,4 +101,4 @@ def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
     """[CLI-06] `python -m toolnexus` gives the exit code of the command."""
-    assert cli(tmp_path).returncode == 2
+    assert process(tmp_path).returncode == 2

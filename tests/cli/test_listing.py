@@ -12,7 +12,9 @@ import pytest
 from tests.cli.helpers import ROOT, cli
 from toolnexus.cli.notes import noting
 
-SERVER = {"command": sys.executable, "args": [str(ROOT / "tests" / "servers" / "sdk_mcp.py")]}
+SERVERS = ROOT / "tests" / "servers"
+OFFICIAL = {"command": sys.executable, "args": [str(SERVERS / "sdk_mcp.py")]}
+SERVER = {"command": sys.executable, "args": [str(SERVERS / "rough_mcp.py")]}
 MISSING = {"command": "no-such-program-anywhere"}
 SKILL = "---\nname: pdf\ndescription: Reads PDF files.\n---\nRead them.\n"
 
@@ -26,9 +28,10 @@ def test_tools_are_listed_by_source(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines.index("mcp calc") < lines.index("builtin")
-    assert any(line.split()[:1] == ["calc_add"] for line in lines)
+    assert any(line.split()[:1] == ["calc_echo"] for line in lines)
     assert any(line.startswith("  read  Read") for line in lines)
     assert "  pdf  Reads PDF files." in lines
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"calc": OFFICIAL}}))
     as_json = cli(tmp_path, "tools", "--json", "--mcp", "mcp.json", "--no-builtins")
     found = json.loads(as_json.stdout)
     add = next(t for t in found["tools"] if t["name"] == "calc_add")

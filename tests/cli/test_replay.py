@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import cli
+from tests.cli.helpers import process
 from tests.cli.test_config_commands import PNG
 from tests.cli.test_run import QUESTION, Delegating
 from toolnexus.cli.main import main
@@ -63,7 +63,7 @@ def test_a_recorded_run_is_played_offline(here: Here, tmp_path: Path, style: str
         code, answer = here.record(endpoint, "look", style=style)
         assert code == 0, here.said
     (tmp_path / "notes.txt").unlink()
-    again = cli(tmp_path, "replay", "run.jsonl")
+    again = process(tmp_path, "replay", "run.jsonl")
     assert (again.returncode, again.stdout) == (0, answer), again.stderr
     assert "review  read notes.txt gave" in again.stderr
     assert again.stderr.splitlines()[-1].startswith("done, 3 agents, 4 tool calls, ")
