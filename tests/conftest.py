@@ -9,6 +9,10 @@ import pytest
 # Many tests start programs of their own: those must not compile every import again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# No test asks a public host for its certificate: loading everybody's takes every client 30 ms.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 # What is loaded stays: the garbage collector need not look at it, neither now nor in every test.
 gc.disable()
 
