@@ -3,8 +3,11 @@
 import gc
 import os
 import sys
+from collections.abc import Generator
 
 import pytest
+
+from tests.warm import Warm
 
 # Many tests start programs of their own: those must not compile every import again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -27,3 +30,10 @@ def pytest_collection_finish() -> None:
 def anyio_backend() -> str:
     """asyncio is the runtime of the package."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def warm() -> Generator[Warm]:
+    """What starts Python programs quickly."""
+    with Warm() as warm:
+        yield warm

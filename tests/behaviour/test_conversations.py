@@ -1,14 +1,14 @@
 """Conversations: order, stores, cancels, pending runs."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus import (
     Agent,
     Client,
@@ -78,7 +78,7 @@ async def test_twenty_asks_at_once_lose_nothing(store: Store) -> None:
         assert answered.text == f"{2 * n + 1}:{asked.text}"
 
 
-async def test_eight_processes_share_one_file(tmp_path: Path) -> None:
+async def test_eight_processes_share_one_file(warm: Warm, tmp_path: Path) -> None:
     """[CONV-03] No turn is lost or torn."""
     program = (
         "import asyncio, sys\n"
@@ -91,13 +91,11 @@ async def test_eight_processes_share_one_file(tmp_path: Path) -> None:
         "asyncio.run(main())\n"
     )
     file = tmp_path / "talks.db"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", program, str(file), str(n)], stderr=subprocess.PIPE)
-        for n in range(8)
-    ]
-    for process in processes:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors.decode()
+    with ExitStack() as stack, (tmp_path / "errors").open("w+") as errors:
+        processes = [
+            stack.enter_context(warm.start(program, str(file), str(n), stderr=errors)) for n in range(8)
+        ]
+        assert [process.wait() for process in processes] == [0] * 8, (tmp_path / "errors").read_text()
     store = SqliteStore(file)
     messages, _ = await store.load("t")
     await store.aclose()

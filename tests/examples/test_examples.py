@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus.testing import ScriptedEndpoint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,9 +119,11 @@ SAYS = {
 
 
 class Program:
-    """One example, copied away from the repository and run from yet another folder."""
+    """One example, copied away from the repository and run from yet another folder: by an interpreter that
+    is warm, or as a user starts it."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, warm: Warm | None = None) -> None:
+        self._warm = warm
         self.home = tmp_path / "copy"
         self.elsewhere = tmp_path / "elsewhere"
         self.elsewhere.mkdir()
@@ -130,15 +133,19 @@ class Program:
         folder = self.home / name
         shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
         before = _files(folder)
-        done = subprocess.run(
-            [sys.executable, "-W", "error", str(folder / "main.py")],
-            cwd=self.elsewhere,
-            env={**_environment(), **variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        program, env = folder / "main.py", {**_environment(), **variables}
+        if self._warm is not None:
+            done = self._warm.run(program, cwd=self.elsewhere, env=env, strict=True)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-W", "error", str(program)],
+                cwd=self.elsewhere,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         assert _files(folder) == before and _files(self.elsewhere) == []
         assert _running(folder) == []
@@ -169,8 +176,8 @@ def _running(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path)
+def program(warm: Warm, tmp_path: Path) -> Program:
+    return Program(tmp_path, warm)
 
 
 class Outputs:

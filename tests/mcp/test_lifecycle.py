@@ -6,14 +6,13 @@ import asyncio
 import gc
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import ROUGH, alive, all_gone, children, logged, opened, server, until, use
+from tests.mcp.helpers import alive, all_gone, children, logged, opened, server, until, use
+from tests.warm import Warm
 from toolnexus.errors import SourceError
 from toolnexus.protocols.mcp import process as process_module
 from toolnexus.runtime.concurrency import run_all
@@ -142,7 +141,7 @@ async def test_a_cancel_of_every_task_is_a_close(tmp_path: Path) -> None:
     await source.aclose()
 
 
-def test_a_dead_loop_still_gives_its_processes_back(tmp_path: Path) -> None:
+def test_a_dead_loop_still_gives_its_processes_back(warm: Warm, tmp_path: Path) -> None:
     """[MCP-12] When the event loop of a source has gone away, `aclose` in another one kills the
     process group at once, and the source can be opened anew."""
     log = tmp_path / "log"
@@ -164,9 +163,7 @@ async def again():
 asyncio.run(again())
 sys.stdout.flush()
 """
-    host = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROUGH.parents[2]
-    )
+    host = warm.run(script)
     assert host.stdout.splitlines() == ["closed", "second life"], host.stderr
     assert len(pids(log)) == 4 and all_gone(pids(log), 0.5)
 
@@ -213,40 +210,31 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("manners", ["polite", "deaf"])
-def test_no_server_survives_its_host(number: signal.Signals, manners: str, tmp_path: Path) -> None:
+def test_no_server_survives_its_host(
+    number: signal.Signals, manners: str, warm: Warm, tmp_path: Path
+) -> None:
     """[MCP-11] When the host process is killed, its servers and their children end within seconds,
     also those that ignore end of file and SIGTERM."""
     log = tmp_path / "log"
     flags = ["--child", "--log", str(log), *(["--deaf"] if manners == "deaf" else [])]
-    with subprocess.Popen(
-        [sys.executable, "-c", HOST, *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=ROUGH.parents[2],
-    ) as host:
-        assert host.stdout is not None
-        assert host.stdout.readline() == b"ready\n"
+    with warm.start(HOST, *flags) as host:
+        assert host.stdout.readline() == "ready\n"
         assert len(pids(log)) == 2 and all(map(alive, pids(log)))
         host.send_signal(number)
         host.wait(10)
     assert all_gone(pids(log), 6)
 
 
-def test_an_exit_without_closing_leaves_no_server(tmp_path: Path) -> None:
+def test_an_exit_without_closing_leaves_no_server(warm: Warm, tmp_path: Path) -> None:
     """[MCP-11] A host that ends in the middle of everything takes its servers along."""
     log = tmp_path / "log"
     script = HOST.replace("await asyncio.sleep(600)", "sys.exit(7)")
-    host = subprocess.run(
-        [sys.executable, "-c", script, "--deaf", "--child", "--log", str(log)],
-        capture_output=True,
-        timeout=60,
-        cwd=ROUGH.parents[2],
-    )
+    host = warm.run(script, "--deaf", "--child", "--log", str(log))
     assert host.returncode == 7
     assert len(pids(log)) == 2 and all_gone(pids(log), 3)
 
 
-def test_a_forked_child_of_the_host_leaves_the_servers_alone(tmp_path: Path) -> None:
+def test_a_forked_child_of_the_host_leaves_the_servers_alone(warm: Warm, tmp_path: Path) -> None:
     """[MCP-11] A fork of the host that ends does not end the servers of its parent, and does not
     keep them alive when the parent is killed."""
     log = tmp_path / "log"
@@ -267,16 +255,10 @@ os.wait()
 print("forked", flush=True)
 loop.run_until_complete(asyncio.sleep(600))
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script, "--deaf", "--log", str(log)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=ROUGH.parents[2],
-    ) as host:
-        assert host.stdout is not None
-        assert [host.stdout.readline(), host.stdout.readline()] == [b"ready\n", b"forked\n"]
+    with warm.start(script, "--deaf", "--log", str(log)) as host:
+        assert [host.stdout.readline(), host.stdout.readline()] == ["ready\n", "forked\n"]
         assert all(map(alive, pids(log)))
-        host.kill()
+        host.send_signal(signal.SIGKILL)
         host.wait(10)
         assert all_gone(pids(log), 6)
 

@@ -3,12 +3,11 @@
 import ast
 import logging
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus import Client, FunctionModel
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -30,17 +29,11 @@ LEVELS = {
 """The methods of a logger; `log` is used with these two."""
 
 
-def run(program: str, tmp_path: Path) -> tuple[str, str]:
+def run(warm: Warm, program: str, tmp_path: Path) -> tuple[str, str]:
     """Run a program of the pages against a scripted endpoint: what it prints, and its standard error."""
     with ScriptedEndpoint({"gpt-5-mini": [Turn(text="Hello.")]}) as endpoint:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program],
-            cwd=tmp_path,
-            env={"OPENAI_BASE_URL": endpoint.url, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        environment = {"OPENAI_BASE_URL": endpoint.url, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        done = warm.run(program, cwd=tmp_path, env=environment, strict=True)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -54,9 +47,9 @@ SHOWS = [
 
 
 @pytest.mark.parametrize(("program", "shows"), list(zip(PROGRAMS, SHOWS, strict=True)))
-def test_what_the_pages_show_runs(program: str, shows: list[str], tmp_path: Path) -> None:
+def test_what_the_pages_show_runs(program: str, shows: list[str], warm: Warm, tmp_path: Path) -> None:
     """[OBS-43] Each program as it stands, in a process of its own, without a warning."""
-    out, err = run(program, tmp_path)
+    out, err = run(warm, program, tmp_path)
     for part in shows:
         assert part in out + err
 

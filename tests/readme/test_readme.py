@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus import Client
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, Turn, call, reply
 
@@ -21,32 +22,24 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE
 COMMANDS = re.findall(r"^```\n((?:make|toolnexus) .*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
-def run(program: str, url: str, folder: Path, given: str = "") -> str:
+def run(warm: Warm, program: str, url: str, folder: Path, given: str = "") -> str:
     """Run a program of the README against a scripted endpoint."""
     environment = {"OPENAI_BASE_URL": url, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env=environment,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = warm.run(program, cwd=folder, env=environment, given=given)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_the_five_lines_answer_with_a_real_tool(tmp_path: Path) -> None:
+def test_the_five_lines_answer_with_a_real_tool(warm: Warm, tmp_path: Path) -> None:
     """[DOC-01] The first program of the README runs as it stands."""
     (tmp_path / "sea.txt").write_text("TODO: count the whales")
     turns = [Turn(calls=[{"name": "grep", "args": {"pattern": "TODO"}}]), Turn(text="sea.txt: the whales")]
     with ScriptedEndpoint({"gpt-5-mini": turns}) as endpoint:
-        assert run(PROGRAMS[0], endpoint.url, tmp_path) == "sea.txt: the whales\n"
+        assert run(warm, PROGRAMS[0], endpoint.url, tmp_path) == "sea.txt: the whales\n"
         assert "count the whales" in str(endpoint.requests[1].body)
 
 
-def test_the_sub_agent_program_delegates_to_both(tmp_path: Path) -> None:
+def test_the_sub_agent_program_delegates_to_both(warm: Warm, tmp_path: Path) -> None:
     """[DOC-02] The second program delegates twice in one turn and prints usage by agent."""
     tasks = [
         {"name": "task", "args": {"agent": name, "prompt": f"you are {name}"}}
@@ -60,7 +53,7 @@ def test_the_sub_agent_program_delegates_to_both(tmp_path: Path) -> None:
         return Turn(calls=tasks) if "explored" not in text else Turn(text="both are back")
 
     with ScriptedEndpoint(answer) as endpoint:
-        out = run(PROGRAMS[1], endpoint.url, tmp_path)
+        out = run(warm, PROGRAMS[1], endpoint.url, tmp_path)
     assert out.startswith("done both are back\n")
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["main", "explore", "review"]
 
@@ -84,7 +77,7 @@ def test_the_streaming_lines_show_a_run_live() -> None:
     assert lines[-1] == "in retry.py" and len(PROGRAMS) == 5
 
 
-def test_the_conversation_program_asks_keeps_and_refuses(tmp_path: Path) -> None:
+def test_the_conversation_program_asks_keeps_and_refuses(warm: Warm, tmp_path: Path) -> None:
     """[DOC-07] The fourth program puts a question, keeps the conversation and lets its hook refuse."""
     turns = [
         Turn(calls=[{"name": "question", "args": {"questions": [{"question": "Title?"}]}}]),
@@ -96,16 +89,16 @@ def test_the_conversation_program_asks_keeps_and_refuses(tmp_path: Path) -> None
         Turn(text="begun"),
     ]
     with ScriptedEndpoint({"gpt-5-mini": turns}) as endpoint:
-        assert run(PROGRAMS[3], endpoint.url, tmp_path, given="Whales\n") == "Title?done begun 6\n"
+        assert run(warm, PROGRAMS[3], endpoint.url, tmp_path, given="Whales\n") == "Title?done begun 6\n"
         sent = str(endpoint.requests[2].body)
     assert "Whales" in str(endpoint.requests[1].body) and "not that file" in sent
     assert (tmp_path / "notes.md").read_text() == "# Whales" and not (tmp_path / ".env").exists()
     assert (tmp_path / "chat.db").exists()
 
 
-def test_the_test_program_is_a_test_that_passes(tmp_path: Path) -> None:
+def test_the_test_program_is_a_test_that_passes(warm: Warm, tmp_path: Path) -> None:
     """[DOC-08] The fifth program is a test as pytest runs it."""
-    run(f"{PROGRAMS[4]}\ntest_the_model_gets_the_sum()", "http://127.0.0.1:9", tmp_path)
+    run(warm, f"{PROGRAMS[4]}\ntest_the_model_gets_the_sum()", "http://127.0.0.1:9", tmp_path)
 
 
 def test_the_extras_that_the_readme_installs_exist() -> None:

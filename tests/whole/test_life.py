@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +29,7 @@ from tests.loop.support import (
     use,
 )
 from tests.mcp.helpers import all_gone, children, logged, until
+from tests.warm import Warm
 from tests.whole.support import nothing_left, stdio
 from toolnexus import (
     Agent,
@@ -264,7 +263,7 @@ async def test_a_cancelled_close_goes_on(tmp_path: Path) -> None:
 
 
 @each_style
-def test_event_loops_come_and_go(way: Way, tmp_path: Path) -> None:
+def test_event_loops_come_and_go(way: Way, warm: Warm, tmp_path: Path) -> None:
     """[RUN-87] One client in `asyncio.run` again and again, with a conversation and a server: connections and
     servers are opened anew, and not a word about loops that are gone is on the terminal."""
     log = tmp_path / "log"
@@ -284,21 +283,10 @@ for n in range(3):
 asyncio.run(client.aclose())
 """
     with ScriptedEndpoint(turns) as endpoint:
-        done = run_program(program, endpoint.url, way.style, str(log))
+        done = warm.run(program, endpoint.url, way.style, str(log))
         assert len(endpoint.requests[-1].body["messages"]) in (10, 11)
     assert (done.stdout, done.stderr, done.returncode) == ("end 1\nend 3\nend 5\n", "", 0)
     assert len(logged(log, "pid")) == 3 and all_gone(logged(log, "pid"), 1)
-
-
-def run_program(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
 
 
 @each_style
@@ -345,7 +333,7 @@ async def test_an_agent_may_work_in_a_folder_of_its_own(way: Way, tmp_path: Path
     assert made == ["a/here", "b/sub/here"]
 
 
-def test_a_program_that_ends_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+def test_a_program_that_ends_in_the_middle_leaves_nothing(warm: Warm, tmp_path: Path) -> None:
     """[RUN-86] `asyncio.run` is interrupted with asks, commands and servers under way: the interpreter ends
     soon, without a traceback of ours beside the interrupt, and no process is left."""
     log = tmp_path / "log"
@@ -372,21 +360,16 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    ) as host:
-        assert host.stdout is not None and host.stdout.readline() == "open\n"
+    with (tmp_path / "errors").open("w+") as errors, warm.start(program, strict=True, stderr=errors) as host:
+        assert host.stdout.readline() == "open\n"
         deadline = time.monotonic() + 20
         while not (
             (tmp_path / "one").exists() and (tmp_path / "one").read_text().strip() and logged(log, "executed")
         ):
-            assert time.monotonic() < deadline and host.poll() is None
+            assert time.monotonic() < deadline and host.is_running
             time.sleep(0.02)
         host.send_signal(signal.SIGINT)
-        out, errors = host.communicate(timeout=20)
-    assert out == "interrupted\n" and errors == ""
+        assert host.stdout.read() == "interrupted\n"
+        host.wait(20)
+    assert (tmp_path / "errors").read_text() == ""
     assert all_gone([int((tmp_path / "one").read_text()), *logged(log, "pid"), *logged(log, "child")], 3)
