@@ -18,12 +18,19 @@ import tempfile
 import types
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import toolnexus
+
 ROOT = Path(__file__).parents[1]
-LOADED = ("aiohttp.web", "jsonschema", "toolnexus.protocols.mcp.server", "toolnexus.testing", "yaml")
+LOADED = (
+    *("aiohttp.web", "anyio._backends._asyncio", "jsonschema", "mcp", "yaml"),
+    *("tests.mcp.helpers", "toolnexus.config.document", "toolnexus.models.http", "toolnexus.testing"),
+    *("toolnexus.protocols.mcp.session", "toolnexus.protocols.mcp.stdio", "toolnexus.tools.builtin.bash"),
+)
 
 
 class Warm:
@@ -120,9 +127,11 @@ class Started:
 def serve(requests: socket.socket) -> dict[str, Any]:
     """Fork for each request. Comes back in the forked processes only, with what is to be run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         data, streams, _, _ = socket.recv_fds(requests, 1 << 20, 4)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if not data:
             os._exit(0)
         if os.fork() == 0:
@@ -130,7 +139,6 @@ def serve(requests: socket.socket) -> dict[str, Any]:
         for stream in streams:
             os.close(stream)
     requests.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if program := os.fork():  # this one stays to say how it ended
         for stream in streams[:3]:
             os.close(stream)
@@ -167,6 +175,8 @@ def become(request: dict[str, Any]) -> types.CodeType:
 if __name__ == "__main__":
     for module in LOADED:
         import_module(module)
+    for name in toolnexus.__all__:
+        getattr(toolnexus, name)
     gc.collect()
     gc.freeze()
     if os.fork():
