@@ -18,7 +18,7 @@ from toolnexus.testing import ScriptedEndpoint, ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
 
-SERVER = Path(__file__).parents[1] / "servers" / "sdk_mcp.py"
+SERVER = Path(__file__).parents[1] / "servers" / "rough_mcp.py"
 KEY = "key-of-the-document"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.helpers import SDK, context, http_server, opened, remote, server, use
+from tests.mcp.helpers import context, opened, remote, server, use
 from toolnexus.core.events import Event, Pending
 from toolnexus.core.suspension import Answer, Request
 
@@ -81,7 +81,7 @@ async def test_a_call_that_needs_a_login_is_repeated_after_it(agreed: bool) -> N
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_a_question_of_an_official_server_over_http_finds_its_call(era: str) -> None:
+async def test_a_question_of_an_official_server_over_http_finds_its_call(official: str, era: str) -> None:
     """[MCP-23] Over HTTP each question is asked in the name of its own call."""
     asked: list[tuple[str, str]] = []
 
@@ -93,10 +93,9 @@ async def test_a_question_of_an_official_server_over_http_finds_its_call(era: st
 
         return context(on_request)
 
-    with http_server(script=SDK) as url:
-        async with opened(remote(url, protocol=era)) as source:
-            names = ["Oslo", "Lima", "Rome"]
-            results = await asyncio.gather(*[use(source, "ask", answering(n)) for n in names])
+    async with opened(remote(official, protocol=era)) as source:
+        names = ["Oslo", "Lima", "Rome"]
+        results = await asyncio.gather(*[use(source, "ask", answering(n)) for n in names])
     assert [r.output for r in results] == [f"accept {{'city': '{n}'}}" for n in names]
     assert sorted(asked) == sorted([(n, "Which city?") for n in names])
 

@@ -26,14 +26,13 @@ async def test_an_http_server_connects_and_is_called() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["auto", "handshake", "stateless"])
-async def test_the_official_server_works_over_http(protocol: str) -> None:
+async def test_the_official_server_works_over_http(official: str, protocol: str) -> None:
     """[MCP-22] A server of the official SDK works over HTTP in both eras."""
-    with http_server(script=SDK) as url:
-        async with opened(remote(url, protocol=protocol)) as source:
-            assert len(source.tools) == 7
-            assert (await use(source, "add", a=1, b=2)).output == '{"sum": 3}'
-            assert (await use(source, "steps")).output == "stepped"
-            era = (await use(source, "era")).output
+    async with opened(remote(official, protocol=protocol)) as source:
+        assert len(source.tools) == 7
+        assert (await use(source, "add", a=1, b=2)).output == '{"sum": 3}'
+        assert (await use(source, "steps")).output == "stepped"
+        era = (await use(source, "era")).output
     assert era == ("2025-11-25" if protocol == "handshake" else "2026-07-28")
 
 
@@ -180,18 +179,17 @@ async def test_secrets_stay_out_of_error_texts(caplog: pytest.LogCaptureFixture)
     )
 
 
-async def test_a_call_that_hangs_over_http_is_cancelled() -> None:
+async def test_a_call_that_hangs_over_http_is_cancelled(official: str) -> None:
     """[MCP-16] A call over HTTP that is cancelled tells the server and leaves the others."""
-    with http_server(script=SDK) as url:
-        for protocol in ("handshake", "stateless"):
-            async with opened(remote(url, protocol=protocol)) as source:
-                doomed = asyncio.create_task(use(source, "wait"))
-                other = asyncio.create_task(use(source, "wait", seconds=0.5))
-                await asyncio.sleep(0.2)
-                doomed.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await doomed
-                assert (await other).output == "waited"
+    for protocol in ("handshake", "stateless"):
+        async with opened(remote(official, protocol=protocol)) as source:
+            doomed = asyncio.create_task(use(source, "wait"))
+            other = asyncio.create_task(use(source, "wait", seconds=0.5))
+            await asyncio.sleep(0.2)
+            doomed.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await doomed
+            assert (await other).output == "waited"
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])

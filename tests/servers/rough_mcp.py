@@ -8,14 +8,12 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import Any
 
 Json = dict[str, Any]
 
@@ -200,7 +198,7 @@ class Server:
                 request = {"method": "elicitation/create", "params": {"mode": "form", **ask}}
                 return {"resultType": "input_required", "inputRequests": {"q": request}, "requestState": "s"}
             return text(json.dumps(given["q"]))
-        key = uuid.uuid4().hex
+        key = os.urandom(16).hex()
         self.asked[key] = (threading.Event(), {})
         self.tell({"id": key, "method": "elicitation/create", "params": ask})
         self.asked[key][0].wait()
@@ -280,81 +278,6 @@ def stdio(server: Server) -> None:
         time.sleep(60)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Streamable HTTP with sessions (handshake era) or without (stateless era); answers are JSON."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server_side = Server()
-    sessions: ClassVar[set[str]] = set()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def out(self, status: int, body: object = None, **headers: str) -> None:
-        data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "text/plain" if isinstance(body, str) else "application/json")
-        self.send_header("content-length", str(len(data)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        self.out(405)
-
-    def do_DELETE(self) -> None:
-        log({"deleted": self.headers["mcp-session-id"]})
-        self.out(200)
-
-    def do_POST(self) -> None:
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        session = self.headers["mcp-session-id"]
-        log({"session": session, "authorization": self.headers["authorization"], **message})
-        method = message.get("method")
-        if options.token and self.headers["authorization"] != f"Bearer {options.token}":
-            return self.out(401, f"who are you? you said {self.headers['authorization']}")
-        if options.era == "handshake":
-            if method == "initialize":
-                session = uuid.uuid4().hex
-                self.sessions.add(session)
-                return self.out(200, reply(self.server_side, message), mcp_session_id=session)
-            if session is None:
-                return self.out(
-                    400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no session"}}
-                )
-            if session not in self.sessions:
-                return self.out(
-                    404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "unknown"}}
-                )
-        if method is None or "id" not in message:
-            self.server_side.note(message)
-            return self.out(202)
-        name = part(message, "params").get("name")
-        arguments = part(part(message, "params"), "arguments")
-        if name == "forget":
-            self.sessions.clear()
-        if name == "status":
-            return self.out(arguments["code"], arguments["body"])
-        if name == "redirect":
-            return self.out(307, None, location=arguments["to"])
-        if name == "cut":
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"jsonrpc"')
-            self.close_connection = True
-            return None
-        return self.out(200, reply(self.server_side, message))
-
-
-class Threads(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-
 def main() -> None:
     if options.exit is not None:
         print("I will not start", file=sys.stderr, flush=True)
@@ -363,6 +286,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if options.child:
         deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+        import subprocess
+
         child = subprocess.Popen([sys.executable, "-c", deaf], stdin=subprocess.DEVNULL)
         log({"child": child.pid})
     log({"pid": os.getpid()})
@@ -371,11 +296,9 @@ def main() -> None:
     if options.http is None:
         stdio(server)
         return
-    Handler.server_side = server
     server.extra += ["forget", "status", "redirect", "cut"]
-    http = Threads(("127.0.0.1", options.http), Handler)
-    print("PORT", http.server_address[1], flush=True)
-    http.serve_forever()
+    # loaded when it is asked for, because it takes as long as all the rest
+    import_module("rough_http").serve(options.http, server, sys.modules[__name__])
 
 
 if __name__ == "__main__":
