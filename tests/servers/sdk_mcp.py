@@ -114,6 +114,7 @@ async def run_http(port: int) -> None:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
+    listener.listen()
     print("PORT", listener.getsockname()[1], flush=True)
     config = uvicorn.Config(server.streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
     await uvicorn.Server(config).serve([listener])
