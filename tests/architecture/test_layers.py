@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_origin
 
@@ -38,8 +38,10 @@ HEAVY = (
 MOST_LINES = 500
 
 
-def imports() -> Iterator[tuple[str, str, Path]]:
+@cache
+def imports() -> list[tuple[str, str, Path]]:
     """Every import inside the package, also local ones and those for type checkers."""
+    found: list[tuple[str, str, Path]] = []
     for file in PACKAGE.rglob("*.py"):
         me = file.relative_to(PACKAGE).with_suffix("").parts[0]
         for node in ast.walk(ast.parse(file.read_text())):
@@ -52,7 +54,8 @@ def imports() -> Iterator[tuple[str, str, Path]]:
             for module in modules:
                 parts = module.split(".")
                 if parts[0] == "toolnexus" and len(parts) > 1:
-                    yield me, parts[1], file
+                    found.append((me, parts[1], file))
+    return found
 
 
 def test_imports_only_point_down() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import CLI, COLOUR, Terminal, alive, below, cli, environment, mentioning, until
+from tests.warm import Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint
 
@@ -237,22 +238,14 @@ def test_a_limit_leaves_an_incomplete_run_that_says_so(plays: Plays) -> None:
     assert "limits hit: max_sub_agents 1 of main" in play.said
 
 
-def test_the_saved_program_runs_and_finds_the_same(plays: Plays, tmp_path: Path) -> None:
+def test_the_saved_program_runs_and_finds_the_same(plays: Plays, warm: Warm, tmp_path: Path) -> None:
     """[CLI-24] `--save` writes about twenty lines that run by themselves and give the same answer."""
     play = plays["json"]
     program = play.folder / "saved.py"
     assert f"run it with {sys.executable} saved.py" in play.said
     code = [line for line in program.read_text().splitlines() if line.strip()]
     assert len(code) < 30
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        timeout=60,
-        check=False,
-    )
+    done = warm.run(program, cwd=tmp_path, env=environment(tmp_path))
     assert done.stderr == ""
     assert done.stdout.startswith(play.of("done")[-1]["text"])
 
@@ -277,27 +270,24 @@ def test_save_refuses_what_exists_and_what_cannot_be(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_demo_cleanly(tmp_path: Path, number: int, code: int) -> None:
+def test_a_signal_ends_the_demo_cleanly(warm: Warm, tmp_path: Path, number: int, code: int) -> None:
     """[CLI-26] Ctrl-C and SIGTERM end it within three seconds: no traceback, no process, no folder left."""
-    process = subprocess.Popen(
-        [*CLI, "demo", "--plain", "--think", "30"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    )
-    assert process.stdout is not None
-    while "main  starts" not in process.stdout.readline():
-        assert process.poll() is None
-    children = below(process.pid)
-    assert mentioning(str(tmp_path))
-    began = time.monotonic()
-    process.send_signal(number)
-    out, said = process.communicate(timeout=20)
-    assert time.monotonic() - began < 3.0
-    assert process.returncode == code
-    assert "Traceback" not in out + said
+    program = "import sys; from toolnexus.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = (program, "demo", "--plain", "--think", "30")
+    with (
+        (tmp_path / "said").open("w+") as said,
+        warm.start(*command, cwd=tmp_path, env=environment(tmp_path), stderr=said) as process,
+    ):
+        while "main  starts" not in process.stdout.readline():
+            assert process.is_running
+        children = below(process.pid)
+        assert mentioning(str(tmp_path))
+        began = time.monotonic()
+        process.send_signal(number)
+        out = process.stdout.read()
+        assert process.wait(20) == code
+        assert time.monotonic() - began < 3.0
+    assert "Traceback" not in out + (tmp_path / "said").read_text()
     assert until(lambda: not any(alive(pid) for pid in children), 2.0)
     assert list(tmp_path.glob("toolnexus-demo-*")) == []
 

@@ -15,7 +15,7 @@ from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint, Turn
 
 ROOT = Path(__file__).parents[2]
-SERVER = ROOT / "tests" / "servers" / "sdk_mcp.py"
+SERVER = ROOT / "tests" / "servers" / "rough_mcp.py"
 KEY = "sk-very-secret-0123456789"
 LOOKING = Turn(text="so far", calls=[{"name": "glob", "args": {"pattern": "*"}}])
 
@@ -151,8 +151,8 @@ def test_servers_are_not_started_by_a_replay(here: Here, tmp_path: Path) -> None
     server = {"command": "sh", "args": ["-c", command], "env": {"PYTHONPATH": str(ROOT)}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": server}}))
     (tmp_path / "dot.png").write_bytes(PNG)
-    adding = Turn(calls=[{"name": "shop_add", "args": {"a": 1, "b": 2}}])
-    with ScriptedEndpoint([Turn(text="first"), adding, Turn(text="second")]) as endpoint:
+    echoing = Turn(calls=[{"name": "shop_echo", "args": {"s": "3"}}])
+    with ScriptedEndpoint([Turn(text="first"), echoing, Turn(text="second")]) as endpoint:
         store = ["--store", "talk.db", "--conversation", "c"]
         assert here.record(endpoint, "one", *store)[0] == 0
         code, answer = here.record(endpoint, "two", *store, "--mcp", "mcp.json", "--attach", "dot.png")
@@ -160,5 +160,5 @@ def test_servers_are_not_started_by_a_replay(here: Here, tmp_path: Path) -> None
     for file in ("talk.db", "dot.png"):
         (tmp_path / file).unlink()
     assert here.replay() == (0, answer), here.said
-    assert "shop_add" in here.said
+    assert "shop_echo" in here.said
     assert started.read_text() == "x\n" and not (tmp_path / "talk.db").exists()
