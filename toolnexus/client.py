@@ -79,7 +79,9 @@ class Client(Openable, Overview):
     * `mcp`: the file (JSON or TOML) of MCP servers, or a mapping of the same shape.
     * `skills`: a folder, a `SkillDef`, a list of these, or `{"paths", "filter", "sample_limit"}`.
     * `builtins`: True (all), False, a list of names and globs, `{name: bool}`, or a mapping of `tools`
-      (any of these), `sandbox` (of `bash`: True, False, `"auto"`), `sandbox_network`, `webfetch_allow`.
+      (any of these), `sandbox` (of `bash`: True, False, `"auto"`), `sandbox_network`, `webfetch_allow`,
+      `task_continue` (True: a model can go on with an earlier run of an agent), `task_background` (True:
+      it can leave runs in the background).
     * `agents`: whom `task` may delegate to. With any, `task` is offered also when `builtins` is False
       or a list, unless `builtins={"task": False}`.
     * `max_turns`: model requests per run, unless an agent says otherwise.
@@ -169,6 +171,7 @@ class Client(Openable, Overview):
         )
         self._environment = Environment(models=self._models, sources=self._sources, registry=known)
         self._environment.max_declared_tools = max_declared_tools
+        self._environment.task_options = self._builtins.of_task
         self._redact = Redactor()
         self._counts = Counts()
         budgets = [budget, *[getattr(agent, "budget", None) for agent in agents]]
@@ -197,7 +200,7 @@ class Client(Openable, Overview):
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
         self._asker: Asker | None = None
-        self._conversations = Conversations(self._store)
+        self._conversations = Conversations(self._store, self._redact)
         ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._conversations.settle)
         self._life = Life(start=self._start, ends=ends, release=self._release)
 
@@ -315,6 +318,7 @@ class Client(Openable, Overview):
                 raise RunError(f"this run waits for nothing: it is {waiting.status!r}")
             waiting = waiting.snapshot
         conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
+        check_id(conversation)
         await self._life.open()
         values = {DEPS: deps, SCRATCHPAD: scratchpad}
         body = self._body(lambda stood: self._resumed(target, stood), None, values, conversation)
@@ -367,7 +371,7 @@ class Client(Openable, Overview):
         return self._store
 
     def conversation(self, id: str) -> Conversation:
-        """A handle: `messages`, `ask`, `pending`, `discard_pending`, `delete`."""
+        """A handle: `messages`, `sub_agents`, `ask`, `pending`, `discard_pending`, `delete`."""
         check_id(id)
         return Conversation(id, self._conversations, self.ask)
 
@@ -382,7 +386,8 @@ class Client(Openable, Overview):
     def toolkit(self) -> Toolkit:
         """All tools of the client. Those of servers are there once it is open."""
         task = self._environment.task(self._main)
-        tools = [*self._environment.toolkit, *([task] if task is not None else [])]
+        more = [] if task is None else [task, *self._environment.beside_task(self._main)]
+        tools = [*self._environment.toolkit, *more]
         return Toolkit(tools, context=self._context)
 
     def _target(self, target: Runnable | str) -> Runnable:

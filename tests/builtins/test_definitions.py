@@ -32,10 +32,16 @@ DIGESTS = {
     "question": "0026d750a223de1d",
     "read": "0b4b6d7732983b41",
     "task": "9e857dc5f499dd32",
+    "task_stop": "3c5733b5061940cd",
+    "task_wait": "ff17ed7c4fe0611f",
     "todowrite": "186f4a26e09d0159",
     "webfetch": "633ee5b525062311",
     "write": "ed5cef4bca725e8c",
 }
+
+
+OPTIONS = {"task_continue": ("task", ["task_id"]), "task_background": ("task", ["background"])}
+"""What a host may turn on: the tool that it changes, and the arguments that it adds."""
 
 
 def properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -62,7 +68,7 @@ def test_a_definition_is_closed_and_says_what_every_property_means(name: str) ->
     jsonschema.Draft202012Validator.check_schema(schema)
     assert all(inner["additionalProperties"] is False for inner in objects(schema))
     for key, inner in properties(schema):
-        assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", key)
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", key) or key in ("task_id", "task_ids")
         assert inner["description"].endswith(".")
     assert all(type(limit) is int and limit > 0 for limit in definition(name).limits.values())
     assert 200 < len(definition(name).description) < 2_500
@@ -86,6 +92,8 @@ def test_the_arguments_are_those_of_the_contract() -> None:
         "question": (["questions"], ["questions"]),
         "read": (["path", "offset", "limit"], ["path"]),
         "task": (["agent", "prompt", "context", "model"], ["agent", "prompt"]),
+        "task_stop": (["task_id"], ["task_id"]),
+        "task_wait": (["task_ids", "timeout"], []),
         "todowrite": (["todos"], ["todos"]),
         "webfetch": (["url", "format", "timeout"], ["url"]),
         "write": (["path", "content"], ["path", "content"]),
@@ -93,6 +101,22 @@ def test_the_arguments_are_those_of_the_contract() -> None:
     item = definition("question").input_schema["properties"]["questions"]["items"]
     assert list(item["properties"]) == ["question", "header", "options", "multiple"]
     assert item["required"] == ["question"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_adds_arguments_and_text(option: str) -> None:
+    """[BT-06] It leaves the rest as it is; what it adds is described like the rest."""
+    name, added = OPTIONS[option]
+    plain, changed = definition(name), definition(name, (option,))
+    schema: Any = changed.input_schema
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert list(schema["properties"]) == [*plain.input_schema["properties"], *added]
+    assert schema["required"] == plain.input_schema["required"]
+    assert all(schema["properties"][key]["description"].endswith(".") for key in added)
+    assert changed.description.startswith(plain.description) and len(changed.description) < 3_500
+    assert definition(name) == plain
+    with pytest.raises(ConfigError, match="builtin 'read'"):
+        definition("read", (option,))
 
 
 def test_schemas_change_only_on_purpose() -> None:
@@ -118,7 +142,7 @@ def test_every_definition_has_an_implementation_and_the_other_way_round() -> Non
     }
     assert implemented.isdisjoint(BOUND_ELSEWHERE)
     assert implemented | BOUND_ELSEWHERE == set(NAMES) == {path.stem for path in folder().glob("*.json")}
-    assert {path.stem for path in folder().glob("*.md")} == {*NAMES, "README"}
+    assert {path.stem for path in folder().glob("*.md")} == {*NAMES, *OPTIONS, "README"}
 
 
 def test_the_tools_carry_their_definitions() -> None:

@@ -20,7 +20,7 @@ from toolnexus.core.usage import Budget, Price
 from toolnexus.errors import ConfigError
 from toolnexus.models.registry import split_spec
 from toolnexus.stores.address import is_address, store_at
-from toolnexus.tools.builtin.catalog import builtin_tools
+from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, builtin_tools
 from toolnexus.tools.builtin.options import BuiltinOptions
 
 _PASSWORD = "the password is written out; ${NAME} takes it from a variable, so that the file can be shared"
@@ -217,4 +217,4 @@ def _made(makers: Mapping[str, Callable[[], Any]], given: Mapping[str, Any]) -> 
 
 
 def _check_builtins(value: Any) -> None:
-    BuiltinOptions.of(value).names.check([*(tool.name for tool in builtin_tools()), "task"], "builtins")
+    BuiltinOptions.of(value).names.check([*(t.name for t in builtin_tools()), *BOUND_ELSEWHERE], "builtins")

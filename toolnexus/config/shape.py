@@ -131,6 +131,10 @@ class Builtins(Table):
     webfetch_allow: list[Text] | None = Field(
         None, description="Hosts that webfetch may reach although they are local or private."
     )
+    task_continue: bool | None = Field(
+        None, description="Whether `task` can go on with an earlier run of an agent."
+    )
+    task_background: bool | None = Field(None, description="Whether `task` can leave runs in the background.")
 
 
 def _builtins_tag(value: Any) -> str | None:

@@ -64,6 +64,10 @@ class RunResult:
     """Of this run and everything below it, failed runs included."""
     own_usage: Usage = field(default_factory=Usage)
     path: tuple[str, ...] = ()
+    agent: str = ""
+    """The name of what ran."""
+    continues: tuple[str, ...] | None = None
+    """The path of the run whose transcript it went on with; its messages begin with that."""
     error: BaseException | None = None
     snapshot: Mapping[str, Any] | None = field(default=None, repr=False)
     """Of a pending run: JSON from which any process can go on with `client.resume`."""

@@ -15,6 +15,7 @@ from toolnexus.core.model import ModelResponse
 from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
+from toolnexus.engine.background import hand_over, restore
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
 from toolnexus.engine.environment import ENVIRONMENT, MODEL, Environment
@@ -124,6 +125,8 @@ class Agent:
         calls = frame.transcript[-1].tool_calls if frame.resumed is not None else ()
         if not calls:
             frame.resumed = None  # nothing was open: what is called from now on is new
+            if (end := await self._rest(ctx)) is not None:
+                return end
         while True:
             frame.check_cancelled()
             if frame.slot is not None and frame.slot.lost:
@@ -158,7 +161,10 @@ class Agent:
         answering = Answering.of(ctx.get(OUTPUT) or self.output, frame)
         values = {MODEL: model, MODEL_OVERRIDE: None, OUTPUT: None}
         reach = {READ_ROOTS: view.roots, CLOSED_ROOTS: view.closed}
-        return ctx.having({**values, **reach}), environment, answering
+        ctx = ctx.having({**values, **reach})
+        if frame.resumed is not None and frame.resumed.background:
+            restore(ctx, environment.delegation(self, frame.denied).going_on(ctx))
+        return ctx, environment, answering
 
     async def _turn(
         self, ctx: RunContext, view: View, answering: Answering | None
@@ -213,8 +219,18 @@ class Agent:
         """The end of the run at a reply without calls; None when it goes on."""
         if response.stop == "paused" or ctx.frame.inbox:
             return None
+        if ctx.frame.background is not None and ctx.frame.background.open:
+            return await self._rest(ctx)
         outcome = Outcome() if answering is None else answering.outcome(response.message)
         return None if outcome is None or await self._goes_on(ctx, outcome) else outcome
+
+    async def _rest(self, ctx: RunContext) -> Outcome | None:
+        """Nothing is left to do but what runs in the background: the end of the run when that asks, or
+        None, with its results before the model."""
+        background = ctx.frame.background
+        if background is None or not background.open or await hand_over(ctx):
+            return None
+        return Outcome(status="pending", definition=self._digest)
 
     async def _goes_on(self, ctx: RunContext, outcome: Outcome) -> bool:
         """Whether `should_continue` wants more; then the nudge is in the transcript."""

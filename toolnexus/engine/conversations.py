@@ -17,7 +17,9 @@ from toolnexus.core.suspension import Answer, Request
 from toolnexus.engine.record import Record
 from toolnexus.engine.runner import Journal
 from toolnexus.engine.stored import INTERRUPTED, StoredRun, given_up, has_ended, is_taken
-from toolnexus.errors import RunError, StoreConflict, StoreError
+from toolnexus.engine.transcripts import RESERVED, Transcripts
+from toolnexus.errors import ConfigError, RunError, StoreConflict, StoreError
+from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, taken
 from toolnexus.stores.base import Store
 
@@ -59,8 +61,9 @@ class _Ended(NamedTuple):
 class Conversations:
     """The conversations of one client over its store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, redact: Redactor) -> None:
         self._store = store
+        self._redact = redact
         self._key = object()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._inboxes: dict[str, list[Message]] = {}
@@ -202,7 +205,7 @@ class Conversations:
         self._inboxes[record.id] = inbox
         cancelled: asyncio.CancelledError | None = None
         try:
-            result = await body(history, inbox, record.step, resumed)
+            result = await body(history, inbox, record, resumed)
         except asyncio.CancelledError as cancel:
             cancelled, result = cancel, getattr(cancel, "result", None)
             if not isinstance(result, RunResult):
@@ -230,11 +233,13 @@ class Conversations:
         async with self._locks.setdefault(id, asyncio.Lock()):
             while True:
                 loaded, version = await self._store.load(id)
-                closing = given_up(id, await self._store.load_state(id), loaded)
-                if closing is None:
+                state = await self._store.load_state(id)
+                end = given_up(id, state, loaded, self._redact)
+                if end is None:
                     return
+                await Transcripts(self._store, id).keep_all(end.below)
                 try:
-                    await self._store.append(id, closing, version)
+                    await self._store.append(id, end.messages, version)
                     return
                 except StoreConflict:
                     continue
@@ -249,6 +254,7 @@ class Conversations:
     async def delete(self, id: str) -> None:
         """Remove the conversation, after the ask in flight."""
         async with self._locks.setdefault(id, asyncio.Lock()):
+            await Transcripts(self._store, id).delete()
             while True:
                 _, version = await self._store.load(id)
                 try:
@@ -256,6 +262,12 @@ class Conversations:
                     return
                 except StoreConflict:
                     continue
+
+    async def below(self, id: str) -> Transcripts:
+        """The runs below it that ended."""
+        if id in self._saves:
+            await asyncio.wait([self._saves[id]])
+        return Transcripts(self._store, id)
 
     async def settle(self) -> None:
         """Wait until everything is written."""
@@ -316,8 +328,25 @@ class Conversation:
         """
         await self._conversations.discard_pending(self.id)
 
+    async def sub_agents(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the runs below it that ended, in that order, at any depth."""
+        below = await self._conversations.below(self.id)
+        return tuple(await below.index())
+
+    async def sub_agent(self, path: Sequence[str]) -> tuple[Message, ...]:
+        """The transcript of the run at `path`: of a result's `sub_agents`, or one of `sub_agents()`.
+
+        Raises `RunError` that lists the paths when there is none.
+        """
+        below = await self._conversations.below(self.id)
+        messages = () if isinstance(path, str) else await below.load(path)
+        if not messages:
+            known = [list(known) for known in await below.index()]
+            raise RunError(f"conversation {self.id!r} has no run at {path!r}; there are: {known}")
+        return messages
+
     async def delete(self) -> None:
-        """Remove the conversation from the store."""
+        """Remove the conversation from the store, and the runs below it."""
         await self._conversations.delete(self.id)
 
 
@@ -325,3 +354,5 @@ def check_id(conversation: object) -> None:
     """Raises `ConfigError` for what is no id; None is none."""
     if conversation is not None:
         expect("conversation", conversation, str, "give its id as text, such as str(user_id)")
+    if isinstance(conversation, str) and conversation.startswith(RESERVED):
+        raise ConfigError(f"conversation {conversation!r}: ids that begin with {RESERVED!r} are taken")

@@ -1,19 +1,24 @@
-"""`task`: a model delegates to a fresh run of a registered agent."""
+"""`task`: a model delegates to a run of a registered agent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from toolnexus.core.messages import MediaPart
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.result import RunResult
 from toolnexus.core.tools import Tool, ToolResult
-from toolnexus.errors import ToolError
+from toolnexus.engine.background import begin
+from toolnexus.engine.boundary import told
+from toolnexus.engine.earlier import earlier
+from toolnexus.errors import RunError, ToolError
 from toolnexus.models.base import Model
+from toolnexus.runtime.background import Job
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, ToolContext
-from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.past import Past
 from toolnexus.tools.arguments import check_arguments
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.invoke import failed
@@ -22,59 +27,111 @@ MODEL_OVERRIDE: ContextKey[Model] = ContextKey("model override")
 """The model that one `task` call asked for; it holds for that run only."""
 
 
-def task_tool(targets: Mapping[str, Runnable], catalog: Sequence[str], models: Mapping[str, Model]) -> Tool:
-    """The `task` tool over `targets`.
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """What one agent's `task` does: whom it may start, on which models, and what the host turned on."""
 
-    Every call is a fresh run on a fresh transcript; only its final text comes back. A refused, a
-    failed and a stopped run are results that say so, never exceptions.
+    targets: Mapping[str, Runnable]
+    models: Mapping[str, Model]
+    options: tuple[str, ...] = ()
+
+    async def execute(self, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
+        """Run an agent as the call says, or let a run go on that had asked.
+
+        A refused, a failed and a stopped run are results that say so, never exceptions.
+        """
+        name, model = arguments["agent"], arguments.get("model")
+        beside = bool(arguments.get("background")) and ctx.resumed is None
+        if (refused := self._refused(name, model)) is not None:
+            return refused
+        if beside and ctx.context.frame.deadline is None:
+            return failed("nothing goes on in the background of a call outside a run", agent=name)
+        past: Past | None = None
+        if ctx.resumed is None:
+            if (id := arguments.get("task_id")) is not None:
+                past = await earlier(ctx.context, id, name)
+            if (refused := _claim(ctx, name)) is not None:
+                return refused
+        prompt = "\n\n".join(p for p in (arguments.get("context"), arguments["prompt"]) if p)
+        parent, target = self._parent(ctx.context, model), self.targets[name]
+        if beside:
+            return _start(ctx, target, prompt, parent, model, past)
+        result = await delegate(target, prompt, parent, ctx.call_id, ctx.resumed, past)
+        answer = told(name, result, parent.run.redact)
+        if "task_continue" not in self.options or answer.requests:
+            return answer
+        return replace(answer, output=f"{answer.output}\n[task_id: {result.path[-1]}]")
+
+    def going_on(self, ctx: RunContext) -> Callable[[Job, Mapping[str, Any]], Awaitable[RunResult]]:
+        """What lets a run in the background go on from where it stood."""
+
+        async def run(job: Job, resumed: Mapping[str, Any]) -> RunResult:
+            if job.agent not in self.targets:
+                raise RunError(f"there is no agent {job.agent!r} any more")
+            parent = self._parent(ctx, job.model if job.model in self.models else None)
+            return await ctx.run.runner.run(
+                self.targets[job.agent], "", parent=parent, key=job.call_id, delegated=True, resumed=resumed
+            )
+
+        return run
+
+    def _refused(self, name: str, model: str | None) -> ToolResult | None:
+        if name not in self.targets:
+            near = did_you_mean(name, self.targets)
+            return failed(f"unknown agent {name!r}; available: {list(self.targets)}{near}")
+        if model is not None and model not in self.models:
+            near = did_you_mean(model, self.models)
+            text = f"model {model!r} is not allowed; allowed: {sorted(self.models)}{near}"
+            return failed(text, agent=name)
+        return None
+
+    def _parent(self, ctx: RunContext, model: str | None) -> RunContext:
+        """The context that the run starts below."""
+        parent = ctx.fork()
+        return parent if model is None else parent.having({MODEL_OVERRIDE: self.models[model]})
+
+
+def task_tool(delegation: Delegation, catalog: Sequence[str]) -> Tool:
+    """The `task` tool, which tells the model whom there is by the lines of `catalog`.
+
+    Every call is a run of its own, and only its final text comes back; the transcript is fresh, or that of
+    the run that it continues.
     """
-    text = definition("task")
+    text = definition("task", delegation.options)
 
     def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
             return check_arguments(tool, arguments)
         except ToolError as error:
-            raise ToolError(f"{error}; available agents: {list(targets)}") from error
-
-    async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        name, model = arguments["agent"], arguments.get("model")
-        target = targets.get(name)
-        if target is None:
-            return failed(f"unknown agent {name!r}; available: {list(targets)}{did_you_mean(name, targets)}")
-        if model is not None and model not in models:
-            return failed(
-                f"model {model!r} is not allowed; allowed: {sorted(models)}{did_you_mean(model, models)}",
-                agent=name,
-            )
-        prompt = "\n\n".join(p for p in (arguments.get("context"), arguments["prompt"]) if p)
-        return await delegated(target, prompt, ctx, None if model is None else models[model])
+            raise ToolError(f"{error}; available agents: {list(delegation.targets)}") from error
 
     tool = Tool(
         "task",
         "\n".join([text.description.rstrip(), "", "Agents:", *catalog]),
         text.input_schema,
-        execute,
+        delegation.execute,
         source="builtin",
         validate=validate,
     )
     return tool
 
 
-async def delegated(
-    target: Runnable, prompt: str, ctx: ToolContext, model: Model | None = None
-) -> ToolResult:
+async def delegated(target: Runnable, prompt: Any, ctx: ToolContext) -> ToolResult:
     """The result of a call that delegates to `target`: a fresh run, or the one that goes on."""
-    if ctx.resumed is None and (refused := claim(ctx, target.name)) is not None:
+    if ctx.resumed is None and (refused := _claim(ctx, target.name)) is not None:
         return refused
     context = ctx.context.fork()
-    if model is not None:
-        context = context.having({MODEL_OVERRIDE: model})
     result = await delegate(target, prompt, context, ctx.call_id, ctx.resumed)
-    return as_result(target.name, result, context.run.redact)
+    return told(target.name, result, context.run.redact)
 
 
 async def delegate(
-    target: Runnable, prompt: str, parent: RunContext, key: str, resumed: Mapping[str, Any] | None = None
+    target: Runnable,
+    prompt: Any,
+    parent: RunContext,
+    key: str,
+    resumed: Mapping[str, Any] | None = None,
+    past: Past | None = None,
 ) -> RunResult:
     """Run `target` for a model, or let it go on from where it stood.
 
@@ -82,11 +139,29 @@ async def delegate(
     """
     async with parent.frame.slot.lent() if parent.frame.slot is not None else nullcontext():
         return await parent.run.runner.run(
-            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed
+            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed, past=past
         )
 
 
-def claim(ctx: ToolContext, name: str) -> ToolResult | None:
+def _start(
+    ctx: ToolContext, target: Runnable, prompt: str, parent: RunContext, model: str | None, past: Past | None
+) -> ToolResult:
+    """Let `target` run while its caller goes on."""
+    job = Job(parent.frame.segment(target.name, ctx.call_id), target.name, ctx.call_id, model)
+    run = partial(
+        parent.run.runner.run,
+        target,
+        prompt,
+        parent=parent,
+        key=ctx.call_id,
+        delegated=True,
+        past=past,
+        segment=job.id,
+    )
+    return begin(ctx, job, run)
+
+
+def _claim(ctx: ToolContext, name: str) -> ToolResult | None:
     """Claim one sub-agent before anything is awaited, or the refusal when depth or number is used up."""
     run, frame = ctx.context.run, ctx.context.frame
     if frame.depth >= run.max_depth:
@@ -99,40 +174,3 @@ def claim(ctx: ToolContext, name: str) -> ToolResult | None:
         run.sub_agents += 1
         return None
     return failed(f"{text} (limit {limit}); do the work yourself", agent=name, limit=limit.limit)
-
-
-def as_result(name: str, result: RunResult, redact: Redactor) -> ToolResult:
-    """What crosses the boundary: text and metadata, never a transcript or an exception."""
-    metadata = {
-        "agent": name,
-        "turns": result.turns,
-        "toolCalls": result.tool_calls,
-        "totalTokens": result.usage.total_tokens,
-        "status": result.status,
-        "limit": result.limit,
-        "path": list(result.path),
-    }
-    match result.status:
-        case "done":
-            return ToolResult(output=result.text, metadata=metadata, parts=_media(result))
-        case "pending":
-            return ToolResult(metadata=metadata, requests=result.pending, child=result.snapshot)
-        case "error":
-            why = str(result.error) or type(result.error).__name__
-            where = getattr(result.error, "node_path", None)  # what a step of a workflow raised
-            place = f" in {where}" if where is not None else ""
-            return failed(redact(f"agent {name!r} failed{place}: {why}"), **metadata)
-        case "incomplete":
-            hit = next((h for h in result.limits_hit if h.path == result.path), result.limit)
-            if result.limit == "seconds":
-                text = f"agent {name!r} passed its deadline ({hit}). Its text so far:\n{result.text}"
-                return failed(text, **metadata)
-            return ToolResult(output=f"{result.text}\n[incomplete: {hit}]", metadata=metadata)
-
-
-def _media(result: RunResult) -> tuple[MediaPart, ...]:
-    """The media of the answer: models write none, agents elsewhere may."""
-    last = result.messages[-1] if result.messages else None
-    if last is None or last.role != "assistant":
-        return ()
-    return tuple([part for part in last.parts if isinstance(part, MediaPart)])

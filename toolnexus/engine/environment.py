@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from toolnexus.core.tools import Tool
-from toolnexus.engine.delegate import task_tool
+from toolnexus.engine.background import stop_tool, wait_tool
+from toolnexus.engine.delegate import Delegation, task_tool
 from toolnexus.engine.models import Models
 from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
@@ -71,6 +72,8 @@ class Environment:
         """Names that the `model` of `task` may take."""
         self.max_declared_tools: int | None = None
         """With more tools than this, most are found with `tool_search` instead of being declared."""
+        self.task_options: tuple[str, ...] = ()
+        """What `task` can besides, `task_continue`: builtin options that the host set."""
         self._toolkit = Toolkit()
         self._views: dict[tuple[Any, ...], tuple[Definition, tuple[Denial, ...], View]] = {}
 
@@ -124,12 +127,28 @@ class Environment:
 
     def task(self, agent: Definition, denied: Sequence[Denial] = ()) -> Tool | None:
         """The `task` tool of `agent`, or None when it has nobody to delegate to or may not."""
-        may = agent.scope.offers_task and not self.sources.denies_task
-        targets = self.targets(agent, denied) if may else {}
-        if not targets:
+        may = agent.scope.offers_task and "task" not in self.sources.denied
+        delegation = self.delegation(agent, denied)
+        if not may or not delegation.targets:
             return None
-        catalog = [self._line(target, (agent.scope, *denied)) for target in targets.values()]
-        return task_tool(targets, catalog, self.allowed_models)
+        catalog = [self._line(target, (agent.scope, *denied)) for target in delegation.targets.values()]
+        return task_tool(delegation, catalog)
+
+    def delegation(self, agent: Definition, denied: Sequence[Denial] = ()) -> Delegation:
+        """Whom `agent` may start, and how."""
+        return Delegation(self.targets(agent, denied), self.allowed_models, self.task_options)
+
+    @property
+    def delegation_names(self) -> tuple[str, ...]:
+        """`task`, and the names of what comes with it."""
+        return ("task", "task_wait", "task_stop") if "task_background" in self.task_options else ("task",)
+
+    def beside_task(self, agent: Definition, denied: Sequence[Denial] = ()) -> list[Tool]:
+        """What comes with `task`: the tools for runs in the background, where the host turned them on."""
+        if "task_background" not in self.task_options:
+            return []
+        tools = [tool for tool in (wait_tool(), stop_tool()) if tool.name not in self.sources.denied]
+        return [tool for tool in tools if not any(d.denies(tool) for d in (agent.scope, *denied))]
 
     def offer(self, agent: Definition, denied: Sequence[Denial], *, deepest: bool) -> View:
         """What `agent` would be offered with these denials above it; `deepest`: nobody may be below it."""
@@ -137,13 +156,14 @@ class Environment:
         texts = (agent.system_prompt, *(s.catalog() for s in skills))
         system = "\n\n".join([text for text in texts if text])
         task = self.task(agent, denied)
+        taken = {t.name for t in tools}
         unoffered: dict[str, Tool] = {}
-        if task is None or task.name in {t.name for t in tools} or any(d.denies(task) for d in denied):
+        if task is None or task.name in taken or any(d.denies(task) for d in denied):
             pass  # nobody to delegate to, a tool of the host has the name, or it is denied
         elif deepest:
             unoffered[task.name] = task
         else:
-            tools.append(task)
+            tools += [task, *(t for t in self.beside_task(agent, denied) if t.name not in taken)]
         roots = tuple([root for s in skills for root in s.roots])
         closed = tuple(
             [path for s in self._skill_sources(agent.scope) for path in s.found if path not in roots]

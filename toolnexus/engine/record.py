@@ -10,6 +10,7 @@ from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
 from toolnexus.core.wire import message_to_json
 from toolnexus.engine.stored import StoredRun, is_taken, mark_of
+from toolnexus.engine.transcripts import Transcripts
 from toolnexus.errors import StoreConflict, StoreError
 from toolnexus.runtime.snapshot import Snapshot
 from toolnexus.stores.base import Store
@@ -43,6 +44,7 @@ class Record:
         self._broken = False
         self._beside: Mapping[str, Any] | None = None
         """The state of a run that waits in the same conversation: it is not ours to end."""
+        self.below = Transcripts(store, id)
 
     async def claim(self) -> None:
         """Mark the run as resumed by us, before any of it runs. Raises `StoreConflict` when it changed."""
@@ -77,6 +79,10 @@ class Record:
 
         The results of a batch that waits are kept in its snapshot only, until the batch is whole.
         """
+        await self._own_end(result, inbox)
+        await self.below.keep_all(result.sub_agents)
+
+    async def _own_end(self, result: RunResult, inbox: Sequence[Message]) -> None:
         if result.snapshot is None:
             await self._write([*result.messages[self.kept :], *inbox], self._ended(result))
             return

@@ -128,6 +128,7 @@ class Roster:
             tools=list(environment.toolkit),
             skills=skills,
             brought=[tool for scope in scopes for tool in environment.own(scope)],
+            delegation=environment.delegation_names,
             brought_skills=[n for s in brought if isinstance(s, SkillSource) for n in s.skill_set.names],
             servers=[s.name for s in sources.servers],
             awaited=["*"] if sources.lost else [f"{sanitize(name)}_*" for name in absent],

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from toolnexus.core.events import RunFinished, RunStarted, SubAgentFinished, SubAgentStarted
 from toolnexus.core.messages import Message, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
+from toolnexus.engine.background import end_background
+from toolnexus.engine.given_up import close_below
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.past import Kept, Past
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.rights import Permissions
 from toolnexus.runtime.slots import Slot
@@ -30,8 +33,17 @@ from toolnexus.runtime.snapshot import FramePoint, Snapshot
 NO_TEXT = "The run ended without any text."
 
 
-Journal = Callable[[Sequence[Message], Snapshot], Awaitable[None]]
-"""Keeps the transcript of a run, and where it stands, after every step."""
+class Journal(Protocol):
+    """Keeps what a run does while it does it. Raises nothing but `CancelledError`."""
+
+    async def step(self, transcript: Sequence[Message], snapshot: Snapshot) -> None:
+        """Keep the transcript of the run, and where it stands."""
+        ...
+
+    @property
+    def below(self) -> Kept:
+        """Where the transcripts of the runs below it are kept."""
+        ...
 
 
 class LocalRunner:
@@ -59,9 +71,7 @@ class LocalRunner:
         """
         ctx = self.root(run, target, settings=settings, host=host, asker=asker)
         frame = ctx.frame
-        frame.transcript.extend(history)
-        frame.start = len(history)
-        frame.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
+        frame.follow(history)
         if inbox is not None:
             frame.inbox = inbox
         budgets = (settings.budget, _settings(target).budget)
@@ -76,11 +86,13 @@ class LocalRunner:
         if journal is not None:
 
             async def step(frame: Frame) -> None:
-                await journal(
-                    frame.transcript, _standing(target, ctx, FramePoint(path=frame.path, messages=()))
-                )
+                point = FramePoint(path=frame.path, messages=())
+                if frame.background is not None:
+                    point = replace(point, **frame.background.as_of_now())
+                await journal.step(frame.transcript, _standing(target, ctx, point))
 
             frame.journal = step
+            run.kept = journal.below
         result = await self._traced(target, input, ctx, seconds)
         if result.snapshot is None:
             return result
@@ -123,13 +135,18 @@ class LocalRunner:
         key: str,
         delegated: bool = False,
         resumed: Mapping[str, Any] | None = None,
+        past: Past | None = None,
+        segment: str | None = None,
     ) -> RunResult:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
         point = None if resumed is None else FramePoint.from_json(resumed)
         if point is not None and above.resumed is not None:
             point = replace(point, interrupted=above.resumed.interrupted, let_go=above.resumed.let_go)
-        path = (*above.path, _segment(target.name, key, above)) if point is None else point.path
+        if point is None:
+            path = (*above.path, segment or above.segment(target.name, key))
+        else:
+            path = point.path
         budgets = [own.budget] if own.budget else []
         if point is None:
             ledger = Ledger(path, target.name, budgets, above.ledger)
@@ -154,6 +171,9 @@ class LocalRunner:
         if point is None:
             frame.place = len(above.children)
             above.children.append(None)
+            if past is not None:
+                frame.follow(past.messages or ())
+                frame.continues = past.path
         else:
             frame.resume(point)
         ctx = RunContext(run, frame, parent.host)
@@ -177,6 +197,8 @@ class LocalRunner:
         result: RunResult | None = None
         try:
             result = await self._traced(target, input, ctx, seconds)
+            if run.kept is not None and result.status != "pending":
+                await run.kept.keep(result)
         finally:
             # a cancelled child still counts: its transcript and usage are part of the tree
             result = result or result_of(ctx, Outcome(status="incomplete"))
@@ -208,7 +230,7 @@ class LocalRunner:
         frame.deadline = Deadline(seconds)
         try:
             async with frame.deadline as deadline:
-                outcome = await target.execute(input, ctx)
+                outcome = await _executed(target, input, ctx)
             if deadline.expired:
                 limit = frame.hit(run, "seconds", seconds)
                 outcome = Outcome(status="incomplete", limit=limit)
@@ -228,6 +250,23 @@ class LocalRunner:
         if outcome.limit is not None:
             reason = f"not run or interrupted: limit {outcome.limit}"
         return _finish(ctx, outcome, error, reason)
+
+
+async def _executed(target: Runnable, input: Any, ctx: RunContext) -> Outcome:
+    """The body of a run, which ends no sooner than what it left in the background."""
+    suspended = False
+    try:
+        outcome = await target.execute(input, ctx)
+        background = ctx.frame.background
+        if background is not None and outcome.status == "pending":
+            await background.settled(background.open)
+            every = {request.id: request for request in (*outcome.requests, *background.requests)}
+            outcome = replace(outcome, requests=tuple(every.values()))
+            suspended = True
+        return outcome
+    finally:
+        if ctx.frame.background is not None and not suspended:
+            await end_background(ctx)
 
 
 def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = None) -> RunResult:
@@ -258,6 +297,8 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
         usage=ledger.usage,
         own_usage=ledger.own_usage,
         path=frame.path,
+        agent=frame.agent,
+        continues=frame.continues,
         error=error,
         snapshot=point,
     )
@@ -265,7 +306,8 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
 
 def _point(frame: Frame, outcome: Outcome) -> FramePoint:
     """Where a run stands that waits for answers."""
-    own = frame.transcript[frame.start :]
+    kept_elsewhere = frame.start if frame.parent is None else 0  # the messages of the conversation
+    own = frame.transcript[kept_elsewhere:]
     results: dict[str, ToolResultPart] = {}
     if outcome.waiting and own and own[-1].role == "tool":
         *own, batch = own
@@ -279,6 +321,9 @@ def _point(frame: Frame, outcome: Outcome) -> FramePoint:
         limits=tuple(frame.limits),
         children=tuple([r if r is None or r.status != "pending" else None for r in frame.children]),
         place=frame.place,
+        start=frame.start - kept_elsewhere,
+        background=() if frame.background is None else frame.background.points(),
+        continues=frame.continues,
         definition=outcome.definition,
         state=outcome.state,
     )
@@ -316,6 +361,7 @@ def waiting_result(snapshot: Snapshot, messages: tuple[Message, ...]) -> RunResu
         usage=ledger.usage,
         own_usage=ledger.own_usage,
         path=frame.path,
+        agent=snapshot.agent,
         snapshot=snapshot.to_json(),
     )
 
@@ -325,6 +371,8 @@ def _finish(ctx: RunContext, outcome: Outcome, error: BaseException | None, reas
     frame = ctx.frame
     frame.transcript[:] = close_transcript(frame.transcript, reason, frame.results)
     frame.results.clear()
+    if frame.children and outcome.status != "pending":
+        close_below(frame, ctx.run.redact)
     result = result_of(ctx, outcome, error)
     if error is not None and ctx.run.counts is not None:
         ctx.run.counts.failed_run(next(reversed(frame.ledger.by_model), None))
@@ -343,16 +391,6 @@ def _rights(layers: Sequence[Permissions | None], above: Frame | None = None) ->
     if above is None:
         return {"denied": own, "permissions": own}
     return {"denied": (*above.denied, *own), "permissions": (*above.permissions, *own)}
-
-
-def _segment(name: str, key: str, above: Frame) -> str:
-    """A name for the run that no sibling has."""
-    segment, n = f"{name}.{key}", 1
-    while segment in above.child_names:
-        n += 1
-        segment = f"{name}.{key}~{n}"
-    above.child_names.add(segment)
-    return segment
 
 
 def _last_text(frame: Frame) -> str:

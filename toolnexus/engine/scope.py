@@ -13,6 +13,7 @@ from toolnexus.core.options import unknown_key
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError, UnknownNames
 from toolnexus.runtime.context import Runnable
+from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
 from toolnexus.tools.filters import Expected, NameFilter
 from toolnexus.tools.source import ToolSource
@@ -38,6 +39,8 @@ class Known:
     brought: Sequence[Tool] = ()
     """What agents have of their own: it can be denied, and listed by nobody else."""
     brought_skills: Sequence[str] = ()
+    delegation: Sequence[str] = ("task",)
+    """What follows from the agents that there are."""
     servers: Sequence[str] = ()
     """Every configured MCP server, also one that is not there."""
     awaited: Sequence[str] = ()
@@ -119,13 +122,13 @@ class Scope:
     def denies(self, tool: Tool) -> bool:
         """Whether the tool is denied, for this agent and everything below it.
 
-        All builtins denied at once leave `task`: that one follows from `agents`.
+        All builtins denied at once leave `task` and what comes with it: that follows from `agents`.
         """
         kind = self._filter(tool)
         if kind is None:
             return False
         if kind.off:
-            return (tool.source, tool.name) != ("builtin", "task")
+            return tool.source != "builtin" or tool.name not in BOUND_ELSEWHERE
         return bool(kind.deny) and kind.denies(*_aliases(tool), _wish(tool))
 
     @property
@@ -177,7 +180,9 @@ class Scope:
         """For each filter of tools: the names that there are, how errors call it, and what may yet come."""
         skills = known.skills
         if self.names is not None:
-            names = {"task", *(t.name for t in known.tools), *(("skill",) if skills is None else ())}
+            names = {*known.delegation, *(t.name for t in known.tools)}
+            if skills is None:
+                names.add("skill")
             yield self.names, names, where, known.awaited
         for key, filter in self.by_kind.items():
             if key == "skills":
@@ -188,7 +193,7 @@ class Scope:
             names = {a for t in (*known.tools, *known.brought) if _kind(t) == key for a in _aliases(t)}
             names.update(name for name in filter.deny if name in BUILTINS)  # maybe a tool of that name comes
             if key == "builtins":
-                names.add("task")
+                names.update(known.delegation)
             if key == "mcp":
                 names.update(known.servers)
             yield filter, names, f"{where}: {key}", known.awaited if key == "mcp" else ()

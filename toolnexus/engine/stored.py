@@ -10,21 +10,33 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.wire import message_from_json
 from toolnexus.engine.dispatch import OUTCOME_UNKNOWN
+from toolnexus.engine.given_up import all_given_up, notes_of
 from toolnexus.engine.runner import waiting_result
 from toolnexus.errors import RunError, Suspended
+from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot
 
 logger = logging.getLogger("toolnexus.conversations")
 
 INTERRUPTED = "interrupted: the run that made this call ended before it finished"
 LOST = "no result: the run that made this call was given up, and what was kept of it could not be read"
+
+
+class Ending(NamedTuple):
+    """What is written when a run is given up."""
+
+    messages: Sequence[Message]
+    """Behind those that are there."""
+    below: Sequence[RunResult]
+    """The runs below it that waited, as they are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +133,10 @@ class StoredRun:
         )
         return history, replace(self.snapshot, frame=frame)
 
-    def closing(self, loaded: Sequence[Message]) -> list[Message]:
-        """What closes its calls: the results that are there, and why there is none."""
+    def ending(self, loaded: Sequence[Message], redact: Redactor) -> Ending:
+        """What closes its calls, with the results that are there, and what is left of the runs below."""
         frame, answers = self.snapshot.frame, self.snapshot.answers
+        ledger = Ledger.from_json(self.snapshot.ledger)
 
         def result(call: ToolCallPart) -> ToolResultPart:
             waited = frame.waiting.get(call.id)
@@ -134,7 +147,9 @@ class StoredRun:
             asked = "; ".join([request.prompt for request in waited.requests])
             return ToolResultPart(call.id, f"no answer was given to: {asked}", is_error=True)
 
-        return [*_results(frame.messages or loaded, result), *self.inbox]
+        notes = notes_of(frame, ledger, redact)
+        below = [left.result for left in all_given_up(frame, ledger, redact)]
+        return Ending([*_results(frame.messages or loaded, result), *notes, *self.inbox], below)
 
 
 def _unreadable(id: str, error: Exception) -> RunError:
@@ -165,14 +180,16 @@ def mark_of(state: Mapping[str, Any] | None) -> Any:
     return state.get("resumed") if isinstance(state, Mapping) else None
 
 
-def given_up(id: str, state: Mapping[str, Any] | None, loaded: Sequence[Message]) -> Sequence[Message] | None:
-    """What closes the calls of the open run, also of one that cannot be read; None: no run is open."""
+def given_up(
+    id: str, state: Mapping[str, Any] | None, loaded: Sequence[Message], redact: Redactor
+) -> Ending | None:
+    """What ends the open run, also one that cannot be read; None: no run is open."""
     try:
         stored = StoredRun.read(id, state)
     except RunError as error:
         logger.warning("conversation %r: what its open run had done is lost: %s", id, error)
-        return _results(loaded, lambda call: ToolResultPart(call.id, LOST, is_error=True))
-    return None if stored is None else stored.closing(loaded)
+        return Ending(_results(loaded, lambda call: ToolResultPart(call.id, LOST, is_error=True)), [])
+    return None if stored is None else stored.ending(loaded, redact)
 
 
 def _results(messages: Sequence[Message], result: Callable[[ToolCallPart], ToolResultPart]) -> list[Message]:

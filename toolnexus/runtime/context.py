@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from toolnexus.core.events import Event, LimitHit, ToolProgress
+from toolnexus.core.events import LimitHit, ToolProgress
 from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit, RunResult, Status
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Budget
+from toolnexus.runtime.background import Background
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.deadline import Deadline
+from toolnexus.runtime.emitter import Emitter
 from toolnexus.runtime.hooks import HookSet
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.past import Kept
 from toolnexus.runtime.pricing import Pricing
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.rights import Denial, Permissions
+from toolnexus.runtime.runner import Runner
 from toolnexus.runtime.slots import Slot, Slots
 from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.runtime.spill import Spill
@@ -99,44 +102,6 @@ class Runnable(Protocol):
     async def execute(self, input: Any, ctx: RunContext) -> Outcome: ...
 
 
-class Runner(Protocol):
-    """The frame around every run; it alone creates child contexts."""
-
-    async def run(
-        self,
-        target: Runnable,
-        input: Any,
-        *,
-        parent: RunContext,
-        key: str,
-        delegated: bool = False,
-        resumed: Mapping[str, Any] | None = None,
-    ) -> RunResult:
-        """Run `target` below `parent` and return its result, whatever way it ended.
-
-        `key` identifies the run among its siblings. `delegated`: a model started it, so it counts
-        in depth and waits for a slot. `resumed`: the point where it stood, when it goes on.
-        Raises nothing but `CancelledError`.
-        """
-        ...
-
-
-class Emitter:
-    """Numbers and times events and hands them to the one reader. Never raises, never waits."""
-
-    __slots__ = ("_reader", "_seq")
-
-    def __init__(self, reader: Callable[[Event], None]) -> None:
-        self._reader = reader
-        self._seq = 0
-
-    def __call__(self, event: Event) -> None:
-        self._seq += 1
-        event.seq = self._seq
-        event.time = time.time()
-        self._reader(event)
-
-
 class Run:
     """What one ask shares in its whole tree."""
 
@@ -147,6 +112,7 @@ class Run:
         "approved",
         "counts",
         "emit",
+        "kept",
         "limits",
         "max_depth",
         "max_sub_agents",
@@ -194,6 +160,8 @@ class Run:
         """Every limit met in the tree, in time order."""
         self.answers: Mapping[str, Answer] = {}
         """What was answered while the run waited, by request id."""
+        self.kept: Kept | None = None
+        """The transcripts of the runs below; None outside a conversation."""
         self.approved: set[str] = set()
         """The calls that somebody approved, by path, id and digest."""
         self._trace_id: str | None = None
@@ -219,10 +187,12 @@ class Frame:
         "_task",
         "agent",
         "asker",
+        "background",
         "call_id",
         "call_ids",
         "child_names",
         "children",
+        "continues",
         "deadline",
         "denied",
         "depth",
@@ -242,6 +212,7 @@ class Frame:
         "resumed",
         "slot",
         "start",
+        "stood",
         "transcript",
         "turns",
         "typed",
@@ -286,7 +257,10 @@ class Frame:
         """The rules about calls, the outermost layer first."""
         self.transcript: list[Message] = []
         self.start = 0
-        """Where this run's own messages begin; what lies before is the conversation so far."""
+        """Where this run's own messages begin; what lies before is the conversation so far, or the run
+        that it continues."""
+        self.continues: tuple[str, ...] | None = None
+        """The path of that run."""
         self.call_ids: dict[str, int] = {}
         """Every call id of the transcript, with how often it was asked for."""
         self._task = asyncio.current_task()
@@ -306,25 +280,47 @@ class Frame:
         """Results of the runs below, in start order; None while one is running."""
         self.child_names: set[str] = set()
         """Path segments of the runs below."""
+        self.background: Background | None = None
+        """The runs below that nobody awaits yet; None as long as there was none."""
         self.place = 0
         """Where the run stands in `children` of the one above."""
         self.journal: Callable[[Frame], Awaitable[None]] | None = None
         """Keeps what was done so far, so that a crash does not lose it; the top of a conversation has one."""
         self.resumed: FramePoint | None = None
         """Where the run stood, until its body has taken it up."""
+        self.stood: FramePoint | None = None
+        """The same, until its end: runs below that waited and never went on are only there."""
         self.memo: dict[Any, Any] = {}
         """What models keep between the requests of this run."""
         self.deadline: Deadline | None = None
 
+    def segment(self, name: str, key: str) -> str:
+        """A name for a run below that no other one has: the last segment of its path."""
+        segment, n = f"{name}.{key}", 1
+        while segment in self.child_names:
+            n += 1
+            segment = f"{name}.{key}~{n}"
+        self.child_names.add(segment)
+        return segment
+
+    def follow(self, history: Sequence[Message]) -> None:
+        """Begin after `history`."""
+        self.transcript.extend(history)
+        self.start = len(history)
+        self.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
+
     def resume(self, point: FramePoint) -> None:
         """Stand where the run stood; its ledger is restored by the runner."""
-        self.resumed = point
+        self.resumed = self.stood = point
         self.transcript += point.messages
         self.call_ids.update((c.id, 1) for m in point.messages for c in m.tool_calls)
         self.results.update(point.results)
         self.turns = point.turns
         self.limits.extend(point.limits)
         self.children.extend(point.children)
+        self.child_names.update(point.child_names)
+        self.start += point.start
+        self.continues = point.continues
         self.place = point.place
 
     @property

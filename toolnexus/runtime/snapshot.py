@@ -38,6 +38,42 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobPoint:
+    """Where a run in the background stands. With neither word, it ended: its result is among `children`."""
+
+    id: str
+    """The last segment of its path."""
+    agent: str
+    call_id: str
+    model: str | None = None
+    given: bool = False
+    """Whether the run above has its result already."""
+    waiting: Waiting | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "agent": self.agent,
+            "call": self.call_id,
+            "model": self.model,
+            "given": self.given,
+            "waiting": None if self.waiting is None else _waiting_to_json(self.waiting),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> JobPoint:
+        """Raises `ValueError`, `KeyError` or `TypeError` for anything else than `to_json` wrote."""
+        return cls(
+            id=data["id"],
+            agent=data["agent"],
+            call_id=data["call"],
+            model=data["model"],
+            given=data["given"],
+            waiting=None if data["waiting"] is None else _waiting_from_json(data["waiting"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FramePoint:
     """Where one run stands."""
 
@@ -53,6 +89,11 @@ class FramePoint:
     """Of the runs below it, in start order; None for one that waits."""
     place: int = 0
     """Where it stands among the runs of its caller."""
+    start: int = 0
+    """How many of its messages are those of the run that it continues."""
+    continues: tuple[str, ...] | None = None
+    background: tuple[JobPoint, ...] = ()
+    """The runs that it started and does not wait for in a call of `task`."""
     definition: str = ""
     """A digest of what was run, to notice that it is another one now."""
     state: Any = None
@@ -61,6 +102,19 @@ class FramePoint:
     """Whether the process ended in the middle: nobody knows what the open calls did. Never written."""
     let_go: frozenset[str] = frozenset()
     """The questions that may have been answered by then; the other calls wait still. Never written."""
+
+    @property
+    def child_names(self) -> set[str]:
+        """The path segments of the runs below it."""
+        names = {child.path[-1] for child in self.children if child is not None}
+        names.update(job.id for job in self.background)
+        for waiting in self.waiting.values():
+            match waiting.child:
+                case {"path": [*_, str(name)]}:
+                    names.add(name)
+                case _:  # no run, but what a tool keeps for itself
+                    pass
+        return names
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,6 +126,9 @@ class FramePoint:
             "limits": [_limit_to_json(limit) for limit in self.limits],
             "children": [None if child is None else result_to_json(child) for child in self.children],
             "place": self.place,
+            "start": self.start,
+            "continues": _path_to_json(self.continues),
+            "background": [job.to_json() for job in self.background],
             "definition": self.definition,
             "state": self.state,
         }
@@ -91,6 +148,9 @@ class FramePoint:
                 [None if child is None else result_from_json(child) for child in data["children"]]
             ),
             place=data["place"],
+            start=data.get("start", 0),
+            continues=_path_from_json(data.get("continues")),
+            background=tuple([JobPoint.from_json(job) for job in data.get("background", ())]),
             definition=data["definition"],
             state=data["state"],
         )
@@ -156,7 +216,11 @@ class Snapshot:
     @property
     def requests(self) -> tuple[Request, ...]:
         """The open questions of the whole tree, in call order."""
-        return tuple([request for waiting in self.frame.waiting.values() for request in waiting.requests])
+        beside = [job.waiting for job in self.frame.background if job.waiting is not None]
+        every = [
+            request for waiting in (*self.frame.waiting.values(), *beside) for request in waiting.requests
+        ]
+        return tuple({request.id: request for request in every}.values())
 
 
 def as_answers(given: Sequence[Answer | Mapping[str, Any]]) -> list[Answer]:
@@ -202,9 +266,18 @@ def _waiting_to_json(waiting: Waiting) -> dict[str, Any]:
 
 def _waiting_from_json(data: Mapping[str, Any]) -> Waiting:
     requests = tuple([Request.from_json(request) for request in data["requests"]])
-    if (child := data.get("child")) is not None:
+    child = data.get("child")
+    if child is not None and "messages" in child:  # else what a tool keeps for itself
         FramePoint.from_json(child)  # what is torn is found before anything runs
     return Waiting(requests=requests, child=child)
+
+
+def _path_to_json(path: tuple[str, ...] | None) -> list[str] | None:
+    return None if path is None else list(path)
+
+
+def _path_from_json(path: list[str] | None) -> tuple[str, ...] | None:
+    return None if path is None else tuple(path)
 
 
 def _limit_to_json(limit: Limit) -> dict[str, Any]:
@@ -237,6 +310,8 @@ def result_to_json(result: RunResult) -> dict[str, Any]:
         "usage": [[list(r.path), r.agent, r.model, r.usage.to_json()] for r in result.usage.rows],
         "ownUsage": result.own_usage.to_json(),
         "path": list(result.path),
+        "agent": result.agent,
+        "continues": _path_to_json(result.continues),
         "error": None if result.error is None else str(result.error) or type(result.error).__name__,
     }
 
@@ -258,6 +333,8 @@ def result_from_json(data: Mapping[str, Any]) -> RunResult:
         usage=TreeUsage.of(rows),
         own_usage=Usage.from_json(data["ownUsage"]),
         path=tuple(data["path"]),
+        agent=data.get("agent", ""),
+        continues=_path_from_json(data.get("continues")),
         error=None if data["error"] is None else RunError(data["error"]),
     )
 

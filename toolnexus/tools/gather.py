@@ -11,7 +11,7 @@ from typing import Any
 from toolnexus.core.tools import Tool
 from toolnexus.errors import SourceError
 from toolnexus.runtime.concurrency import run_all
-from toolnexus.tools.builtin.catalog import builtin_tools
+from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, builtin_tools
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp import McpSource, mcp_sources, name_tools
 from toolnexus.tools.skills import SkillSource, skill_source
@@ -35,9 +35,9 @@ class Sources:
         self._servers = mcp_sources(mcp) if mcp is not None else []
         self.skills: SkillSource | None = skill_source(skills)
         every = builtin_tools()
-        builtins.check([*(t.name for t in every), "task"], "builtins")
-        self.denies_task = builtins.denies("task")
-        """Whether nobody may delegate, whatever agents there are."""
+        builtins.check([*(t.name for t in every), *BOUND_ELSEWHERE], "builtins")
+        self.denied = frozenset(name for name in BOUND_ELSEWHERE if builtins.denies(name))
+        """What nobody may do, whatever agents there are: `task`, and what comes with it."""
         self.lost = False
         """Whether a source other than a server could not be opened: nobody knows its tools."""
         self._builtins = [t for t in every if builtins.admits(t.name)]

@@ -186,7 +186,11 @@ async def _hooked(ctx: ToolContext) -> ToolResult:
         _pass_cancel(error, ctx)
         ctx.failed(error)
         return failed(f"not run: a hook refused {ctx.tool.name!r}: {_text(error, run)}")
-    result = await _executed(ctx)
+    return await _after(ctx, await _executed(ctx))
+
+
+async def _after(ctx: ToolContext, result: ToolResult) -> ToolResult:
+    run, hooks = ctx.context.run, ctx.context.frame.hooks
     try:
         for hook in hooks.after_tool:
             changed = await settled(hook(ctx, result))
@@ -228,6 +232,13 @@ async def _executed(ctx: ToolContext) -> ToolResult:
             logger.debug("tool %r failed\n%s", ctx.tool.name, ctx.context.run.redact(trace), extra=extra)
         ctx.failed(error)
         return failed(f"{ctx.tool.name!r} failed: {_text(error, ctx.context.run)}")
+
+
+async def handed_over(ctx: ToolContext, result: ToolResult) -> ToolResult:
+    """A result that comes without a call, as a model may read it: after the hooks, bounded, and without
+    our secrets. Raises nothing but `CancelledError`."""
+    result = await _after(ctx, result)
+    return result if _fits(result, ctx.context.run) else await _fit(result, ctx.context.run)
 
 
 def _held(ctx: ToolContext) -> ToolResult | None:

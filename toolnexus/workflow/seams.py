@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 from toolnexus.core.options import expect
 from toolnexus.core.tools import Tool, ToolResult
-from toolnexus.engine.delegate import as_result, claim, delegate
+from toolnexus.engine.boundary import told
+from toolnexus.engine.delegate import delegated
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, ToolContext
 from toolnexus.workflow.agent_step import AgentStep
@@ -65,15 +66,13 @@ def as_tool(node: Node[Any, Any], name: str, description: str, input_type: Any =
     delegates = _has_agents(node)
 
     async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        context, input = ctx.context.fork(), read(arguments)
-        if not delegates:
-            runner = context.run.runner
-            result = await runner.run(target, input, parent=context, key=ctx.call_id, resumed=ctx.resumed)
-        elif ctx.resumed is None and (refused := claim(ctx, name)) is not None:
-            return refused
-        else:
-            result = await delegate(target, input, context, ctx.call_id, ctx.resumed)
-        return as_result(name, result, context.run.redact)
+        input = read(arguments)
+        if delegates:
+            return await delegated(target, input, ctx)
+        context = ctx.context.fork()
+        runner = context.run.runner
+        result = await runner.run(target, input, parent=context, key=ctx.call_id, resumed=ctx.resumed)
+        return told(name, result, context.run.redact)
 
     return Tool(name, description, schema, execute, source="agent")
 

@@ -6,12 +6,17 @@ from collections.abc import Callable, Sequence
 
 from toolnexus.core.messages import Message, user
 from toolnexus.engine.agent import NUDGE
+from toolnexus.engine.background import AT_REST
 from toolnexus.engine.compaction.parts import LEAST_RESULT, longest_result, shortened, tail_start
+from toolnexus.engine.given_up import AT_END
 
 Count = Callable[[Sequence[Message]], int]
 
 _NOTES = "The older part of this conversation was left out. These notes stand for it:\n\n"
 _LOST = "[{count} older messages were left out without notes: they could not be summarised.]"
+
+_NOT_THE_USER = (NUDGE, AT_REST, AT_END)
+"""How messages begin that the loop itself writes: nobody asks anything in them."""
 
 
 class Kept:
@@ -140,7 +145,7 @@ class Kept:
         self._sent.append(message)
         self._sizes.append(size)
         self._tail_size += size
-        if message.role == "user" and message.text != NUDGE:
+        if message.role == "user" and not message.text.startswith(_NOT_THE_USER):
             start = self._newest.start if self._newest.stop == place else place
             self._newest = range(start, place + 1)
 

@@ -162,6 +162,9 @@ class _Play:
         )
 
 
+_STARTING = ("task", "task_wait", "task_stop")
+
+
 class ReplayedTools:
     """Answers calls with what they gave when they were recorded.
 
@@ -173,7 +176,7 @@ class ReplayedTools:
 
     def before_tool(self, ctx: ToolContext) -> ToolResult | None:
         tool = ctx.tool
-        if tool.name == "task" and tool.source == "builtin":
+        if tool.name in _STARTING and tool.source == "builtin":
             return None
         if self._play.record.has_runs_below(ctx.path, ctx.call_id):
             return None

@@ -11,7 +11,7 @@ from toolnexus.tools.builtin.loader import definition, names
 NAMES = names()
 """Every builtin that is defined, sorted."""
 
-BOUND_ELSEWHERE = frozenset({"task"})
+BOUND_ELSEWHERE = frozenset({"task", "task_stop", "task_wait"})
 """Defined like all others, but implemented where runs can be started: in the engine."""
 
 REPEATABLE = frozenset({"glob", "grep", "question", "read", "todowrite", "webfetch"})

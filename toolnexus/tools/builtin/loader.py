@@ -44,8 +44,8 @@ def names() -> tuple[str, ...]:
 
 
 @functools.cache
-def definition(name: str) -> Definition:
-    """The definition of one builtin.
+def definition(name: str, options: tuple[str, ...] = ()) -> Definition:
+    """The definition of one builtin, with what the host's `options` add: arguments, and text behind its own.
 
     Raises `ConfigError` for a name that is not defined and for a definition that is not whole.
     """
@@ -53,10 +53,15 @@ def definition(name: str) -> Definition:
         raise ConfigError(f"no builtin is called {name!r}; there are: {', '.join(names())}")
     try:
         data = json.loads((folder() / f"{name}.json").read_text(encoding="utf-8"))
-        text = (folder() / f"{name}.md").read_text(encoding="utf-8").strip()
+        texts = [(folder() / f"{part}.md").read_text(encoding="utf-8").strip() for part in (name, *options)]
     except (OSError, ValueError) as error:
         raise ConfigError(f"builtin {name!r}: its definition cannot be read: {error}") from error
-    if set(data) != _KEYS or data["name"] != name or not text:
+    added = data.pop("options", {})
+    if set(data) != _KEYS or data["name"] != name or not all(texts) or not added.keys() >= {*options}:
         keys = ", ".join(sorted(_KEYS))
         raise ConfigError(f"builtin {name!r}: its definition needs a text, its own name and the keys {keys}")
-    return Definition(name=name, description=text, input_schema=data["input_schema"], limits=data["limits"])
+    schema = data["input_schema"]
+    if options:
+        more = {key: value for option in options for key, value in added[option].items()}
+        schema = {**schema, "properties": {**schema["properties"], **more}}
+    return Definition(name=name, description="\n\n".join(texts), input_schema=schema, limits=data["limits"])

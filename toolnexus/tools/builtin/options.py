@@ -11,7 +11,8 @@ from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ContextKey
 from toolnexus.tools.filters import NameFilter
 
-_KEYS = ("tools", "sandbox", "sandbox_network", "webfetch_allow")
+_OF_TASK = ("task_continue", "task_background")
+_KEYS = ("tools", "sandbox", "sandbox_network", "webfetch_allow", *_OF_TASK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +27,23 @@ class BuiltinOptions:
     """Whether commands in the sandbox reach the network."""
     webfetch_allow: tuple[str, ...] = ()
     """Hosts that `webfetch` may reach although they are local or private."""
+    task_continue: bool = False
+    """Whether `task` can go on with an earlier run."""
+    task_background: bool = False
+    """Whether `task` can leave a run in the background."""
+
+    @property
+    def of_task(self) -> tuple[str, ...]:
+        """The options that change `task`."""
+        return tuple([name for name in _OF_TASK if getattr(self, name)])
 
     @classmethod
     def of(cls, spec: Any) -> BuiltinOptions:
         """The options that `spec` writes down.
 
         A filter (a bool, a list of names and globs, `{name: bool}`), or a mapping of `tools` (such a
-        filter), `sandbox`, `sandbox_network` and `webfetch_allow`. Raises `ConfigError` for any other.
+        filter), `sandbox`, `sandbox_network`, `webfetch_allow`, `task_continue` and
+        `task_background`. Raises `ConfigError` for any other.
         """
         if not isinstance(spec, Mapping) or not _KEYS_SET & set(cast("Mapping[Any, Any]", spec)):
             return cls(names=NameFilter.of(spec, "builtins"))
@@ -40,11 +51,9 @@ class BuiltinOptions:
         for key in options:
             if key not in _KEYS:
                 raise unknown_key("builtins", key, _KEYS)
-        sandbox, network = options.get("sandbox", False), options.get("sandbox_network", False)
+        sandbox = options.get("sandbox", False)
         if sandbox != "auto" and not isinstance(sandbox, bool):
             raise ConfigError(f"builtins: sandbox is {sandbox!r}; allowed are True, False and 'auto'")
-        if not isinstance(network, bool):
-            raise ConfigError(f"builtins: sandbox_network is {network!r}; allowed are True and False")
         hosts: Any = options.get("webfetch_allow", ())
         if isinstance(hosts, str) or not isinstance(hosts, Sequence):
             raise ConfigError(f"builtins: webfetch_allow is {hosts!r}; give a list of host names")
@@ -56,9 +65,16 @@ class BuiltinOptions:
         return cls(
             names=NameFilter.of(options.get("tools"), "builtins"),
             sandbox=sandbox,
-            sandbox_network=network,
             webfetch_allow=tuple(cast("Sequence[str]", hosts)),
+            **{name: _flag(options, name) for name in ("sandbox_network", *_OF_TASK)},
         )
+
+
+def _flag(options: Mapping[Any, Any], name: str) -> bool:
+    value = options.get(name, False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"builtins: {name} is {value!r}; allowed are True and False")
+    return value
 
 
 _KEYS_SET = frozenset(_KEYS)

@@ -1,0 +1,37 @@
+"""The port through which whatever runs starts others below itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolnexus.core.result import RunResult
+from toolnexus.runtime.past import Past
+
+if TYPE_CHECKING:
+    from toolnexus.runtime.context import RunContext, Runnable
+
+
+class Runner(Protocol):
+    """The frame around every run; it alone creates child contexts."""
+
+    async def run(
+        self,
+        target: Runnable,
+        input: Any,
+        *,
+        parent: RunContext,
+        key: str,
+        delegated: bool = False,
+        resumed: Mapping[str, Any] | None = None,
+        past: Past | None = None,
+        segment: str | None = None,
+    ) -> RunResult:
+        """Run `target` below `parent` and return its result, whatever way it ended.
+
+        `key` identifies the run among its siblings; `segment` is its name, where the frame above was asked
+        for one before. `delegated`: a model started it, so it counts in depth and waits for a slot.
+        `resumed`: the point where it stood, when it goes on. `past`: a run that ended, whose transcript
+        (loaded) comes before its own. Raises nothing but `CancelledError`.
+        """
+        ...
