@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from toolnexus.tools.function import FunctionTool, Tool, tool
     from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
     from toolnexus.tools.mcp_config import load_mcp_config, mcp_report
+    from toolnexus.tools.relay import relay_tool
     from toolnexus.tools.skills import SkillDef, SkillIssue
     from toolnexus.tools.source import ToolSource
     from toolnexus.tools.toolkit import Toolkit
@@ -171,6 +172,7 @@ _HOMES = {
     "tools.function": ("FunctionTool", "Tool", "tool"),
     "tools.mcp": ("list_mcp_tools", "mcp_sources"),
     "tools.mcp_config": ("load_mcp_config", "mcp_report"),
+    "tools.relay": ("relay_tool",),
     "tools.skills": ("SkillDef", "SkillIssue"),
     "tools.source": ("ToolSource",),
     "tools.toolkit": ("Toolkit",),
@@ -267,6 +269,7 @@ __all__ = [
     "mcp_report",
     "mcp_sources",
     "pending",
+    "relay_tool",
     "run",
     "tool",
     "user",

@@ -28,7 +28,7 @@ from toolnexus.engine.overview import Overview
 from toolnexus.engine.roster import Roster, registry
 from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.scope import ToolSpec, as_tool
-from toolnexus.engine.stream import Stream, raise_error
+from toolnexus.engine.stream import Stream, observed, raise_error
 from toolnexus.engine.translate import Translation
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
@@ -284,12 +284,8 @@ class Client(Openable, Overview):
         given = as_messages(input) if target is None else input
         values = {DEPS: deps, SCRATCHPAD: scratchpad}
         running = self._execute(chosen, given, conversation, output_type, values, reader=outbox.put)
-        stream = Stream(outbox, running)
-        try:
+        async with observed(outbox, running) as stream:
             yield stream
-        finally:
-            await stream.leave()
-        stream.raise_failure()
 
     async def resume(
         self,
@@ -312,6 +308,31 @@ class Client(Openable, Overview):
         once one does. Raises `RunError` for an id that nobody asked, for another answer, and when nothing
         waits; `Suspended` for more answers while it is being resumed; and what `ask` raises.
         """
+        return await self._resume(waiting, answers, target, {DEPS: deps, SCRATCHPAD: scratchpad})
+
+    @asynccontextmanager
+    async def stream_resume(
+        self,
+        waiting: str | RunResult | Mapping[str, Any],
+        answers: Sequence[Answer | Mapping[str, Any]] = (),
+        *,
+        target: Runnable | str | None = None,
+        deps: Any = None,
+        scratchpad: Any = None,
+    ) -> AsyncGenerator[Stream]:
+        """`resume`, observed like `stream`: its failures are raised when the block ends."""
+        outbox, values = Outbox(), {DEPS: deps, SCRATCHPAD: scratchpad}
+        async with observed(outbox, self._resume(waiting, answers, target, values, outbox.put)) as stream:
+            yield stream
+
+    async def _resume(
+        self,
+        waiting: str | RunResult | Mapping[str, Any],
+        answers: Sequence[Answer | Mapping[str, Any]],
+        target: Runnable | str | None,
+        values: Mapping[ContextKey[Any], Any],
+        reader: Callable[[Event], None] | None = None,
+    ) -> RunResult:
         given = as_answers(answers)
         if isinstance(waiting, RunResult):
             if waiting.snapshot is None:
@@ -320,8 +341,7 @@ class Client(Openable, Overview):
         conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
         check_id(conversation)
         await self._life.open()
-        values = {DEPS: deps, SCRATCHPAD: scratchpad}
-        body = self._body(lambda stood: self._resumed(target, stood), None, values, conversation)
+        body = self._body(lambda stood: self._resumed(target, stood), None, values, conversation, reader)
         asks = self._on_request is not None
         async with self._life.asks.one():
             if conversation is not None:
@@ -491,7 +511,7 @@ class Client(Openable, Overview):
         try:
             await self._sources.open(self._environment.refresh)
             self._environment.refresh()
-            self._roster.opened()
+            self._roster.opened(self._settings.permissions)
         except BaseException:
             await self._sources.aclose()
             raise

@@ -122,6 +122,19 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
         "store: uses ${command:…}, which only an editor",
     ),
     "a variable in a default": ({"store": "${A:-${B}}"}, "store: has a variable inside of a default"),
+    "rules that are a list": ({"permissions": ["bash"]}, "permissions: it must be a table, not a list"),
+    "a rule that is none": (
+        {"permissions": {"ba sh": "ask"}},
+        'permissions."ba sh": it is no rule; write a tool, or tool(pattern)',
+    ),
+    "a rule without an end": (
+        {"agents": {"a": {"permissions": {"bash(git": "ask"}}}},
+        'agents.a.permissions."bash(git": it is no rule; write a tool, or tool(pattern)',
+    ),
+    "a word that no rule has": (
+        {"agents": [{"name": "a", "permissions": {"bash": "maybe"}}]},
+        "agents[0].permissions.bash: 'maybe' is not allowed; allowed: 'allow', 'ask' or 'deny'",
+    ),
     "both kinds of servers": ({"mcp": {}, "mcpServers": {}}, "mcp: servers stand under 'mcpServers', too"),
     "a server that is none": ({"mcpServers": {"a": "x"}}, "mcpServers.a: it must be a table, not text"),
     "a server without anything": ({"mcpServers": {"a": {}}}, "mcpServers.a: 'command' is missing"),
@@ -139,7 +152,6 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
 @pytest.mark.parametrize(
     ("document", "text"),
     [
-        ({"permissions": {}}, "permissions: rules of permission are not supported by this version"),
         ({"a2a": {}}, "a2a: serving agents is not supported by this version"),
         (
             {"mcpServer": {}},

@@ -38,11 +38,13 @@ WHOLE: dict[str, Any] = {
             "max_turns": 3,
             "budget": {"seconds": 60},
             "workdir": "sub",
+            "permissions": {"bash": "deny"},
             "output_type": {"type": "object", "properties": {"a": {"enum": ["x", 1]}}},
         },
         "judge": {"tools": {"builtins": {"read": False}, "mcp": False}},
     },
     "agent_files": {"paths": ["agents"], "models": {"haiku": "openai:gpt-5-nano"}},
+    "permissions": {"bash(git *)": "allow", "bash": "ask", "mcp_*": "deny"},
     "store": "chat.db",
     "workdir": "sub",
 }

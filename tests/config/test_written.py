@@ -127,8 +127,10 @@ def test_the_schema_refuses_what_does_not_load(case: str) -> None:
     [
         {"maxTurns": 1, "max_turns": 1},
         {"agents": {"a": {"maxTurns": 1, "max_turns": 1}}},
-        {"permissions": {}},
         {"agents": {"a": {"url": "http://x", "tools": []}}},
+        {"permissions": ["bash"]},
+        {"permissions": {"ba sh": "ask"}},
+        {"agents": {"a": {"permissions": {"bash": "maybe"}}}},
         {"mcpServers": {"a": {"command": 5}}},
         {"mcpServers": {"a": {"command": "x", "timeout": 0}}},
         [],

@@ -73,6 +73,13 @@ SAYS = {
         "the tool's image: image/png",
         "Five red boxes this morning, three now",
     ],
+    "approval": [
+        "asked: main/cleaner.m4 wants 'mkdir archive', rule 'bash': no",
+        "the edited run:\n  touch evil.txt -> refused: the arguments of 'bash'",
+        "ls && rm notes.txt -> denied: 'bash' may not be called so (permissions: 'bash(rm *)')",
+        "  main/cleaner.m4:\n    rm notes.txt -> denied:",
+        "files: ['approved.txt', 'notes.txt']",
+    ],
     "resume-in-another-process": [
         'first process: pending, 3 requests: run bash with {"command": "touch notes.md"}?',
         "second process: approval of {'command': 'touch notes.md'}",

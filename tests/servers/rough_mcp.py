@@ -194,10 +194,18 @@ class Server:
         if "url" in arguments:
             ask = {"mode": "url", "message": "Log in", "url": arguments["url"], "elicitationId": "e1"}
         if options.era == "stateless":
-            if not (given := params.get("inputResponses")):
+            state = json.loads(params.get("requestState") or "[]")
+            given = params.get("inputResponses")
+            said = [*state, given] if given else state
+            if len(said) < arguments.get("rounds", 1):
                 request = {"method": "elicitation/create", "params": {"mode": "form", **ask}}
-                return {"resultType": "input_required", "inputRequests": {"q": request}, "requestState": "s"}
-            return text(json.dumps(given["q"]))
+                asked = dict.fromkeys(arguments.get("keys", ["q"]), request)
+                return {
+                    "resultType": "input_required",
+                    "inputRequests": asked,
+                    "requestState": json.dumps(said),
+                }
+            return text(json.dumps(said if {"keys", "rounds"} & arguments.keys() else said[0]["q"]))
         key = os.urandom(16).hex()
         self.asked[key] = (threading.Event(), {})
         self.tell({"id": key, "method": "elicitation/create", "params": ask})

@@ -16,6 +16,7 @@ from toolnexus.engine.agent import Agent
 from toolnexus.runtime.questions import OnRequest
 from toolnexus.stores.address import store_at
 from toolnexus.stores.memory import MemoryStore
+from toolnexus.tools.permissions import NO_RULE, is_rule
 
 if TYPE_CHECKING:
     from toolnexus.config.document import Document
@@ -97,7 +98,7 @@ def make_client_of(options: Namespace, given: dict[str, Any]) -> Client:
 
 
 def _document(options: Namespace, given: dict[str, Any]) -> Document:
-    """The document. When it names no builtins, and nobody else does, `given` gets the safe ones."""
+    """The document. `given` gets the safe builtins when nobody names any, and its rules below those given."""
     from toolnexus.config.document import Document
 
     if not options.config.strip():
@@ -106,6 +107,8 @@ def _document(options: Namespace, given: dict[str, Any]) -> Document:
     if "builtins" not in document.given:
         given.setdefault("builtins", SAFE_BUILTINS)
     options.chosen_builtins = given.get("builtins")
+    if "permissions" in given:
+        given["permissions"] = document.permissions | given["permissions"]
     return document
 
 
@@ -141,6 +144,7 @@ def given_options(options: Namespace) -> dict[str, Any]:
         )
     }
     out["builtins"] = _builtins(options)
+    out["permissions"] = _permissions(options)
     if options.agents is not None:
         from toolnexus.agents.files import read_agents
 
@@ -165,6 +169,17 @@ def given_key(options: Namespace) -> str | None:
     if not key:
         raise UsageError(f"--api-key-env: the environment has no {variable!r}")
     return key
+
+
+def _permissions(options: Namespace) -> dict[str, str] | None:
+    """The rules that were given; of one that is given twice the stricter holds."""
+    rules: dict[str, str] = {}
+    for verdict in ("allow", "ask", "deny"):
+        for rule in vars(options).get(verdict) or ():
+            if not is_rule(rule):
+                raise UsageError(f"--{verdict}: {rule!r} {NO_RULE}")
+            rules[rule.strip()] = verdict
+    return rules or None
 
 
 def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:

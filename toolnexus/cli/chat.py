@@ -8,13 +8,15 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
 from toolnexus.cli import loop
+from toolnexus.cli.answers import tell_waiting
 from toolnexus.cli.build import is_kept, make_client
-from toolnexus.cli.exits import DONE, UsageError
+from toolnexus.cli.exits import DONE, PENDING, UsageError
 from toolnexus.cli.line_history import line_history
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.listing import lacking, table
@@ -22,10 +24,10 @@ from toolnexus.cli.person import Person
 from toolnexus.cli.run import attached, summary
 from toolnexus.cli.view.base import play
 from toolnexus.cli.view.choose import choose_view
-from toolnexus.cli.view.words import printable
+from toolnexus.cli.view.words import plural, printable
 from toolnexus.client import Client
 from toolnexus.core.messages import MediaPart
-from toolnexus.core.result import RunResult
+from toolnexus.engine.stream import Stream
 from toolnexus.errors import ToolnexusError
 
 PROMPT = "> "
@@ -58,9 +60,14 @@ async def _chat(options: Namespace) -> int:
             _tell(f"conversation {talk.conversation!r} in {where}")
         next_line = _prompt_toolkit() if lines.is_terminal and sys.stdout.isatty() else None
         running = asyncio.get_running_loop()
+        if options.conversation is not None and not person.is_there:
+            if waiting := await client.conversation(options.conversation).pending():
+                tell_waiting(waiting, options)
+                return PENDING
         if lines.is_terminal:  # one handler from the first prompt to the last: between two would be a gap
             running.add_signal_handler(signal.SIGINT, talk.interrupt)
         try:
+            await talk.settle()
             await _converse(talk, next_line or _plain_lines(lines))
         finally:
             running.remove_signal_handler(signal.SIGINT)
@@ -81,7 +88,7 @@ class _Talk:
         self._client = client
         self._person = person
         self.conversation: str = options.conversation or f"chat-{secrets.token_hex(4)}"
-        self._asking: asyncio.Task[RunResult] | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._attached: list[MediaPart] = []
 
     def interrupt(self) -> None:
@@ -155,29 +162,51 @@ class _Talk:
             _tell(f"{part.name} goes with the next prompt")
 
     async def _answer(self, prompt: str) -> None:
-        """Show one answer. Ctrl-C stops it; what was done until then stays in the conversation."""
+        """Show one answer; what the conversation waits for is asked first."""
+        parts, self._attached = [prompt, *self._attached], []
+        running = self._client.stream(parts, conversation=self.conversation)
+        if not (await self.settle() and await self._stoppable(self._show(running))):
+            await self._attach_again(parts)
+
+    async def settle(self) -> bool:
+        """Ask what the conversation waits for and go on with it. False: it was stopped, or failed."""
+        return await self._stoppable(self._go_on())
+
+    async def _go_on(self) -> None:
+        waiting = await self._client.conversation(self.conversation).pending()
+        if not waiting:
+            return
+        _tell(f"this conversation waits for {plural(len(waiting), 'answer')}")
+        self._person.aside = nullcontext
+        answers = [await self._person(request) for request in waiting]
+        await self._show(self._client.stream_resume(self.conversation, answers))
+
+    async def _show(self, running: AbstractAsyncContextManager[Stream]) -> None:
         view = choose_view(sys.stderr, plain=self._options.plain, json=False, answer=sys.stdout)
         self._person.aside = view.aside
         began = time.monotonic()
-        parts, self._attached = [prompt, *self._attached], []
-        self._asking = asyncio.create_task(play(self._client, parts, view, conversation=self.conversation))
+        result = await play(running, view)
+        if not view.answered:
+            print(printable(result.text, keep="\n\t"))
+        _tell(summary(result, time.monotonic() - began))
+
+    async def _stoppable(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether it came to its end. Ctrl-C stops it; what was done until then stays in the conversation."""
+        self._asking = asyncio.create_task(work)
         try:
-            result = await self._asking
+            await self._asking
         except ToolnexusError as error:
             _tell(f"failed: {error}")
-            await self._attach_again(parts)
-            return
+            return False
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():  # it is us who are stopped
                 raise
             _tell("stopped")
-            return
+            return False
         finally:
             self._asking = None
-        if not view.answered:
-            print(printable(result.text, keep="\n\t"))
-        _tell(summary(result, time.monotonic() - began))
+        return True
 
 
 def tools_of(client: Client) -> str:

@@ -13,6 +13,7 @@ REPORTED = ("toolnexus.skills", "toolnexus.sources")
 """Loggers whose warnings `tools` and `agents` report in words of their own."""
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Group: TypeAlias = "argparse._ArgumentGroup"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -25,6 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_demo(commands)
     _add_run(commands)
+    _add_resume(commands)
     _add_replay(commands)
     _add_chat(commands)
     _add_tools(commands)
@@ -77,7 +79,8 @@ def _add_run(commands: Commands) -> None:
         "toolnexus.cli.run",
         "ask a model once, with tools and agents",
         "Ask once. The answer goes to standard output, progress to standard error. Questions of the model "
-        "are asked at the terminal; elsewhere they are declined, and with --json the run ends pending.",
+        "are asked at the terminal; elsewhere they are declined, but with --json or --conversation the run "
+        "ends pending.",
     )
     run.add_argument("prompt", help="the request; - reads it from standard input")
     run.add_argument(
@@ -88,6 +91,36 @@ def _add_run(commands: Commands) -> None:
         "--record", metavar="FILE", help="write all that models and tools say to FILE, for replay; private"
     )
     _add_client(run)
+    _add_memory(run).add_argument("--conversation", metavar="ID", help="begin or continue this one")
+
+
+def _add_resume(commands: Commands) -> None:
+    resume = _command(
+        commands,
+        "resume",
+        "toolnexus.cli.resume",
+        "go on with a conversation that waits for answers",
+        "Go on with the run that waits in a conversation, or that a crash left open; give the options that "
+        "it was begun with. At a terminal the open questions are asked; elsewhere what --approve, --decline "
+        "and --answer leave open is listed, exit code 4.",
+    )
+    resume.add_argument("conversation", metavar="CONVERSATION", help="its id")
+    replies = resume.add_argument_group(
+        "answers", "the ids are in the list of open questions; may be repeated"
+    )
+    for option, help in (("--approve", "yes, this once"), ("--decline", "no, whatever was asked")):
+        replies.add_argument(option, metavar="ID", action="append", default=[], help=help)
+    replies.add_argument(
+        "--answer",
+        type=_reply,
+        metavar="ID=TEXT",
+        action="append",
+        default=[],
+        help="the answer to a question; a JSON object fills a form in, a JSON list answers several",
+    )
+    _add_display(resume)
+    _add_client(resume)
+    _add_memory(resume)
 
 
 def _add_replay(commands: Commands) -> None:
@@ -113,6 +146,7 @@ def _add_chat(commands: Commands) -> None:
     )
     chat.add_argument("--plain", action="store_true", help="plain lines instead of a live tree")
     _add_client(chat)
+    _add_memory(chat).add_argument("--conversation", metavar="ID", help="begin or continue this one")
 
 
 def _add_tools(commands: Commands) -> None:
@@ -225,13 +259,33 @@ def _add_client(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--system", metavar="TEXT", help="system prompt, instead of the built-in one")
     model.add_argument("--max-turns", type=_count, metavar="N", help="requests per run (default 10)")
     _add_sources(parser)
+    _add_rules(parser)
+
+
+def _add_memory(parser: argparse.ArgumentParser) -> Group:
     memory = parser.add_argument_group("memory")
     memory.add_argument(
         "--store",
         metavar="PLACE",
         help="keep conversations in this SQLite file, or at postgresql://… or redis://…",
     )
-    memory.add_argument("--conversation", metavar="ID", help="begin or continue this one")
+    return memory
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    rules = parser.add_argument_group(
+        "permissions",
+        "a RULE is a tool, such as bash or 'github_*', or a tool and what it is called with: 'bash(git *)'. "
+        "The most specific one holds; each comes before the same rule of the document",
+    )
+    for option, help in (
+        ("--allow", "run such calls without asking"),
+        ("--ask", "ask somebody before each such call"),
+        ("--deny", "never run such calls"),
+    ):
+        rules.add_argument(
+            option, metavar="RULE", action="append", default=[], help=f"{help}; may be repeated"
+        )
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
@@ -282,6 +336,13 @@ def _count(text: str) -> int:
         if value >= 1:
             return value
     raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+
+
+def _reply(text: str) -> tuple[str, str]:
+    id, equals, answer = text.partition("=")
+    if not id.strip() or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} must look like req_1234=the answer")
+    return id.strip(), answer
 
 
 def _alias(text: str) -> tuple[str, str]:

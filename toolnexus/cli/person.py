@@ -23,12 +23,19 @@ class Person:
         self.aside: Callable[[], AbstractContextManager[None]] = nullcontext
         """Makes room on the terminal while a question is open."""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether somebody is at the terminal."""
+        return self._lines.is_terminal and self._out.isatty()
+
     async def __call__(self, request: Request) -> Answer:
         """Ask on the terminal. An empty line, or the end of input, declines."""
-        if not (self._lines.is_terminal and self._out.isatty()):
+        if not self.is_there:
             self._say(f"declined, because nobody is at a terminal: {request.prompt}")
             return _declined(request)
         with self.aside():
+            if len(path := (request.data or {}).get("path") or ()) > 1:
+                self._say(f"\n{'/'.join(path)} asks:")
             match request.kind:
                 case "question":
                     return await self._questions(request)

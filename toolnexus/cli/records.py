@@ -35,6 +35,7 @@ _KEPT = (
     "system",
     "max_turns",
     "conversation",
+    *("allow", "ask", "deny"),
 )
 _UNLESS: dict[str, Any] = {"no_builtins": False, "agent_model": []}
 _FILES = ("config", "mcp")

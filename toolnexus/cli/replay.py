@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from toolnexus.cli import loop
 from toolnexus.cli.build import SYSTEM, given_options, make_client_of
-from toolnexus.cli.exits import DONE, ERROR, INCOMPLETE, PENDING
+from toolnexus.cli.exits import DONE, ERROR, INCOMPLETE, OF_STATUS, PENDING
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.person import Person
 from toolnexus.cli.records import recorded_run, recorded_servers
@@ -29,8 +29,9 @@ async def _play(options: Namespace) -> int:
         given["mcp"] = servers or None
     if asked.config is None:
         given.setdefault("system_prompt", SYSTEM)
-    client = make_client_of(asked, given)
-    code = await show(client, prompt, options, Person(LineReader(sys.stdin), sys.stderr))
+    async with make_client_of(asked, given) as client:
+        result = await show(client.stream(prompt), options, Person(LineReader(sys.stdin), sys.stderr))
+    code = OF_STATUS[result.status]
     if replay.left and code in (DONE, INCOMPLETE, PENDING):
         print(f"toolnexus: the record holds more than was asked: {'; '.join(replay.left)}", file=sys.stderr)
         return ERROR

@@ -87,6 +87,12 @@ class Document:
         """The options of `Client` that it says something of, the model and its address apart."""
         return frozenset(self._settings.makers)
 
+    @property
+    def permissions(self) -> dict[str, str]:
+        """The rules about calls that it gives; a host may add its own."""
+        make = self._settings.makers.get("permissions", dict)
+        return make()
+
     def lacking(self) -> list[str]:
         """What the surroundings lack to use all of it, a line each: variables, folders, files."""
         return str(self._error(lines)).splitlines() if (lines := self._settings.lacking({})) else []

@@ -126,7 +126,8 @@ def _tables(
 def _role(name: str, place: str, table: shape.Agent, filler: Filler, report: list[str]) -> _Role:
     options: dict[str, Any] = {
         "name": name,
-        **table.given("description", "system_prompt", "tools", "agents", "max_turns", "output_type"),
+        **table.given("description", "system_prompt", "tools", "agents", "max_turns"),
+        **table.given("output_type", "permissions"),
     }
     if isinstance(table.tools, shape.Tools):
         options["tools"] = table.tools.given()

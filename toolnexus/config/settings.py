@@ -24,7 +24,10 @@ from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, builtin_tools
 from toolnexus.tools.builtin.options import BuiltinOptions
 
 _PASSWORD = "the password is written out; ${NAME} takes it from a variable, so that the file can be shared"
-_PLAIN = ("system_prompt", "max_turns", "max_sub_agent_depth", "max_sub_agents", "max_declared_tools")
+_PLAIN = (
+    *("system_prompt", "max_turns", "max_sub_agent_depth", "max_sub_agents", "max_declared_tools"),
+    "permissions",
+)
 
 
 class Settings:

@@ -17,6 +17,7 @@ from toolnexus.config.table import (
     Count,
     Dollars,
     Filter,
+    Permissions,
     Seconds,
     Table,
     Text,
@@ -183,11 +184,14 @@ class Agent(Table):
         None, description="Ceilings for each of its runs and everything below it."
     )
     workdir: Text | None = Field(None, description="The folder of its file tools. Without: its caller's.")
+    permissions: Permissions | None = Field(
+        None,
+        description="Rules about its calls and those below it, on top of its caller's; the strictest holds.",
+    )
     output_type: dict[str, Any] | None = Field(
         None, description="A JSON Schema: what it answers with. Without: any text."
     )
     hints: ClassVar[Mapping[str, str]] = {
-        "permissions": "rules of permission are not supported by this version",
         "hooks": "it is code: make the Agent in Python",
         "name": "the name of an agent is the key of its table",
         "prompt": "the instructions go into 'system_prompt'",
@@ -349,6 +353,11 @@ class Root(Table):
         ]
         | None
     ) = Field(None, description="Markdown files of agents, or folders of these.")
+    permissions: Permissions | None = Field(
+        None,
+        description="Rules about calls: a tool, or tool(pattern), to 'allow', 'ask' or 'deny'. "
+        "Without: every call is allowed.",
+    )
     store: Text | None = Field(
         None,
         description="Keeps conversations: a SQLite file, `postgresql://…`, `redis://…`. Without: in memory.",
@@ -357,7 +366,6 @@ class Root(Table):
         None, description="The folder of the file tools. Without: the current one, wherever this file is."
     )
     hints: ClassVar[Mapping[str, str]] = {
-        "permissions": f"rules of permission are {_LATER}",
         "a2a": f"serving agents is {_LATER}",
         "mcp_server": f"serving tools is {_LATER}; servers to connect to stand under 'mcpServers'",
         "resources": f"documents of graphs are {_LATER}",

@@ -5,10 +5,23 @@ Imports pydantic, so it is itself imported only when a document is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from toolnexus.tools.permissions import NO_RULE, RULE, is_rule
 
 
 def camel(name: str) -> str:
@@ -88,4 +101,18 @@ Filter = Annotated[
         "a list of names, a table of names to true or false, or a bool",
         by_kind(flag=bool, list=list, table=dict),
     ),
+]
+
+
+def _rule(text: str) -> str:
+    if not is_rule(text):
+        raise PydanticCustomError("rule", "it " + NO_RULE)
+    return text
+
+
+_PATTERN = re.sub(r"\?P<\w+>", "", RULE)
+
+Permissions = Annotated[
+    dict[Annotated[str, AfterValidator(_rule)], Literal["allow", "ask", "deny"]],
+    Field(json_schema_extra={"propertyNames": {"pattern": rf"^\s*{_PATTERN}\s*$"}}),
 ]

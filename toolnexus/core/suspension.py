@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 Reason = Literal["declined", "cancelled", "expired"]
+
+TOOL_CALL = "tool_call"
+"""The kind of requests whose answer is what the host's tools gave."""
+
+_CALL = frozenset(("id", "name", "input"))
 
 
 def _new_id() -> str:
@@ -75,7 +80,8 @@ class Answer:
     """What was answered, as the host gave it; the asking tool reads `ctx.answer.data`.
 
     The builtin `question` takes the text, or a list of texts in the order of `data["questions"]`;
-    `input` takes a mapping that fits `data["schema"]`; `approval` and `authorization` need none.
+    `input` takes a mapping that fits `data["schema"]`; `approval` and `authorization` need none;
+    `tool_call` takes `{"results": [{"id", "output", "isError"}]}`, one for each of `data["calls"]`.
     """
     reason: Reason | None = None
     """Why not, when `ok` is false."""
@@ -117,6 +123,55 @@ def _fields(
     if unknown := data.keys() - needed.keys() - optional.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
     return out
+
+
+def relayed_calls(request: Request) -> list[Mapping[str, Any]]:
+    """The calls that the host is to run: `{"id", "name", "input", …}` each; none of another request."""
+    calls = _list_in(request.data, "calls") if request.kind == TOOL_CALL else None
+    return (
+        calls if calls and all(isinstance(call, Mapping) and _CALL <= call.keys() for call in calls) else []
+    )
+
+
+def check_answer(request: Request, answer: Answer) -> None:
+    """Raises `ValueError` for an answer to relayed calls that is not one result for each of them."""
+    calls = relayed_calls(request)
+    if not calls or not answer.ok:
+        return
+    results = _list_in(answer.data, "results")
+    if results is None:
+        raise ValueError('an answer to tool calls is {"results": [{"id", "output", "isError"}]}')
+    found = [_checked_result(result) for result in results]
+    wanted = [call["id"] for call in calls]
+    if sorted(found) != sorted(wanted):
+        raise ValueError(f"there must be one result for each of the calls {wanted}, not for {found}")
+
+
+def _checked_result(result: Any) -> str:
+    """Of which call it is. Raises `ValueError` for what is no result."""
+    given: Mapping[str, Any] = cast("Any", result) if isinstance(result, Mapping) else {}
+    if not isinstance(id := given.get("id"), str):
+        raise ValueError(f"{result!r} is no result of a call; give its 'id' and 'output'")
+    if unknown := given.keys() - {"id", "output", "isError"}:
+        raise ValueError(f"the result of call {id!r} has unknown keys {sorted(unknown)}")
+    if "output" not in given or not isinstance(given.get("isError", False), bool):
+        raise ValueError(f"the result of call {id!r} needs 'output', and 'isError' is true or false")
+    try:
+        json.dumps(given["output"], allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(f"the output of call {id!r} is no JSON value") from None
+    return id
+
+
+def _list_in(data: Any, key: str) -> list[Any] | None:
+    value = cast("Mapping[str, Any]", data).get(key) if isinstance(data, Mapping) else None
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def bound_to(request: Request, call_id: str) -> str | None:
+    """The digest of the call that an answer is for; of relayed calls each has its own."""
+    own = next((call for call in relayed_calls(request) if call["id"] == call_id), None)
+    return request.digest if own is None else call_digest(own["name"], own["input"])
 
 
 def call_digest(tool: str, arguments: Mapping[str, Any]) -> str:

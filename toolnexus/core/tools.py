@@ -11,7 +11,7 @@ from toolnexus.core.messages import MediaPart
 from toolnexus.core.suspension import Request
 from toolnexus.core.values import value
 
-Source = Literal["mcp", "skill", "native", "http", "builtin", "a2a", "agent", "custom"]
+Source = Literal["mcp", "skill", "native", "http", "builtin", "a2a", "agent", "relay", "custom"]
 
 Execute = Callable[[dict[str, Any], Any], Awaitable[Any]]
 """`async (arguments, ctx) -> ToolResult | str | JSON value`. `ctx` is a `ToolContext`."""
@@ -33,7 +33,7 @@ class ToolResult:
     parts: tuple[MediaPart, ...] = ()
     requests: tuple[Request, ...] = ()
     child: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Where the run below stands that asks, when the call delegated."""
+    """Where it stands what the call began: the run below that asks, or the call of a server."""
 
 
 def pending(

@@ -30,6 +30,7 @@ from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
+from toolnexus.runtime.snapshot import open_requests
 from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 
 logger = logging.getLogger("toolnexus.agents")
@@ -200,7 +201,7 @@ class Agent:
         if batch.stop is not None:
             return Outcome(status="incomplete", limit=batch.stop)
         if batch.waiting:
-            asked = tuple([request for waiting in batch.waiting.values() for request in waiting.requests])
+            asked = open_requests(batch.waiting)
             return Outcome(status="pending", requests=asked, waiting=batch.waiting, definition=self._digest)
         if frame.journal is not None:
             await frame.journal(frame)

@@ -14,6 +14,7 @@ from toolnexus.engine.view import View
 from toolnexus.errors import LimitReached
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.runtime.context import Frame, RunContext
+from toolnexus.runtime.relays import Relays
 from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.tools.invoke import failed, invoke
 
@@ -51,6 +52,7 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
     point = frame.resumed or _FRESH
     waiting: dict[str, Waiting] = {}
     stop: Limit | None = None
+    frame.relays = _relays(frame, view, calls) if len(calls) > 1 else None
 
     async def one(call: ToolCallPart) -> ToolResultPart:
         nonlocal stop
@@ -75,6 +77,9 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
             if stop is None:
                 stop = frame.hit(run, reached.limit, reached.value, reached.scope)
             result = failed(f"not run: limit {stop}")
+        finally:
+            if frame.relays is not None:
+                frame.relays.left(call.id)
         if result.requests:
             waiting[call.id] = Waiting(requests=result.requests, child=result.child)
             questions = "; ".join(r.prompt for r in result.requests)
@@ -94,6 +99,13 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
 def _may_have_run(point: FramePoint, waited: Waiting | None) -> bool:
     """Whether a call without a result may have done something. The run below it knows that of its own."""
     return waited is None or (waited.child is None and waited.answered(point.let_go))
+
+
+def _relays(frame: Frame, view: View, calls: Sequence[ToolCallPart]) -> Relays | None:
+    """What joins the calls that the host runs; None when there are not several."""
+    open_calls = [call for call in calls if call.id not in frame.results]
+    relayed = [call.id for call in open_calls if (tool := view.get(call.name)) and tool.source == "relay"]
+    return Relays(relayed) if len(relayed) > 1 else None
 
 
 def _said_before(frame: Frame, call: ToolCallPart, output: str) -> str:

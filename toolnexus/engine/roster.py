@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from toolnexus.core.names import did_you_mean, sanitize
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.deferred import NAME as TOOL_SEARCH
 from toolnexus.engine.environment import Environment
 from toolnexus.engine.scope import Known
 from toolnexus.errors import ConfigError, NameConflict, UnknownNames
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.rights import Permissions
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
+from toolnexus.tools.permissions import Rules
 from toolnexus.tools.skills import SkillSource
 from toolnexus.tools.skills.load import NOT_LOADED
 from toolnexus.tools.source import ToolSource
+
+logger = logging.getLogger("toolnexus.tools")
 
 
 def registry(agents: Iterable[Runnable]) -> dict[str, Runnable]:
@@ -67,13 +74,14 @@ class Roster:
             raise ConfigError(f"there is no agent {target!r}; registered: {sorted(known)}{near}")
         return known[target]
 
-    def opened(self) -> None:
+    def opened(self, permissions: Permissions | None) -> None:
         """Hold every name against the tools that are there now, and read every schema.
 
-        Raises `ConfigError`.
+        `permissions` are those of the client. Raises `ConfigError`.
         """
         self._door = asyncio.Lock()
         self._check(self._agents, self._environment.sources.skill_names)
+        self._tell_absent([permissions, *(agent.settings.permissions for agent in self._agents)])
         _read_schemas([*self._environment.toolkit, *(s for a in self._agents for s in a.scope.own)])
 
     async def welcome(self, agent: object) -> None:
@@ -89,6 +97,19 @@ class Roster:
                 environment.refresh()
         self._check(agents, environment.sources.skill_names)
         _read_schemas([s for a in agents for s in a.scope.own])
+
+    def _tell_absent(self, layers: Iterable[Permissions | None]) -> None:
+        """Warn of rules about a tool that is nowhere: whoever misspelt one would feel safe."""
+        rules = [layer for layer in layers if isinstance(layer, Rules)]
+        if not rules:
+            return
+        known = self._known(self._agents, None)
+        there = {*BUILTINS, "skill", TOOL_SEARCH, *(t.name for t in (*known.tools, *known.brought))}
+        for layer in rules:
+            for rule in layer.absent(there):
+                if not any(fnmatchcase(rule.tool.removeprefix("mcp_"), name) for name in known.awaited):
+                    near = did_you_mean(rule.tool, there)
+                    logger.warning("%s: %r is about no tool that is there%s", layer.where, rule.text, near)
 
     def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
         """What `agents` have of their own and is new here, each source once."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 from toolnexus.core.events import Event
@@ -68,6 +69,17 @@ class Stream:
             self._result = getattr(failure, "result", None)
         finally:
             self._outbox.close()
+
+
+@asynccontextmanager
+async def observed(outbox: Outbox, work: Coroutine[Any, Any, RunResult]) -> AsyncGenerator[Stream]:
+    """A run whose events go to `outbox`. Leaving early stops it; its failure is raised at the end."""
+    stream = Stream(outbox, work)
+    try:
+        yield stream
+    finally:
+        await stream.leave()
+    stream.raise_failure()
 
 
 def raise_error(result: RunResult) -> RunResult:

@@ -29,6 +29,7 @@ from toolnexus.runtime.past import Kept
 from toolnexus.runtime.pricing import Pricing
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.relays import Relays
 from toolnexus.runtime.rights import Denial, Permissions
 from toolnexus.runtime.runner import Runner
 from toolnexus.runtime.slots import Slot, Slots
@@ -207,6 +208,7 @@ class Frame:
         "path",
         "permissions",
         "place",
+        "relays",
         "repeats",
         "results",
         "resumed",
@@ -269,6 +271,8 @@ class Frame:
         """Messages that somebody wants in before the next turn."""
         self.results: dict[str, ToolResultPart] = {}
         """Results of the batch in flight: what a cancel must not lose."""
+        self.relays: Relays | None = None
+        """Joins the relayed calls of the batch in flight; None when there are not several."""
         self.repeats: dict[tuple[str, str], tuple[str, int, int]] = {}
         """Per call (name and arguments): its last result, in how many turns in a row, and in which last."""
         self.turns = 0

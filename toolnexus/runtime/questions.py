@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.suspension import Answer, Request, check_answer
 from toolnexus.runtime.hooks import settled
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Asker:
         """The answer to `request`; meanwhile the run's slot is lent and its clocks stand still.
 
         Raises whatever the handler raises, `TypeError` for what is no answer, and `ValueError` for an
-        answer to another question.
+        answer to another question, or without the results that were asked for.
         """
         async with waiting(frame), self._turn:
             answer = await settled(self._handler(request))
@@ -39,6 +39,7 @@ class Asker:
             raise TypeError(f"on_request must return an Answer(id=request.id, …), not {kind}")
         if answer.id != request.id:
             raise ValueError(f"the answer is for {answer.id!r}, the question is {request.id!r}")
+        check_answer(request, answer)
         return answer
 
 

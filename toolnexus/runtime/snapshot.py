@@ -14,7 +14,7 @@ from typing import Any
 
 from toolnexus.core.messages import Message, ToolResultPart
 from toolnexus.core.result import Limit, RunResult
-from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.suspension import Answer, Request, check_answer
 from toolnexus.core.usage import TreeUsage, Usage, UsageRow
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, RunError
@@ -35,6 +35,11 @@ class Waiting:
     def answered(self, answers: Container[str]) -> bool:
         """Whether there is an answer to any of its questions."""
         return any(request.id in answers for request in self.requests)
+
+
+def open_requests(waiting: Mapping[str, Waiting]) -> tuple[Request, ...]:
+    """The questions of calls that wait, in call order; one that several calls share stands once."""
+    return tuple({request.id: request for call in waiting.values() for request in call.requests}.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,11 +221,8 @@ class Snapshot:
     @property
     def requests(self) -> tuple[Request, ...]:
         """The open questions of the whole tree, in call order."""
-        beside = [job.waiting for job in self.frame.background if job.waiting is not None]
-        every = [
-            request for waiting in (*self.frame.waiting.values(), *beside) for request in waiting.requests
-        ]
-        return tuple({request.id: request for request in every}.values())
+        beside = {job.id: job.waiting for job in self.frame.background if job.waiting is not None}
+        return open_requests({**self.frame.waiting, **beside})
 
 
 def as_answers(given: Sequence[Answer | Mapping[str, Any]]) -> list[Answer]:
@@ -239,8 +241,8 @@ def as_answers(given: Sequence[Answer | Mapping[str, Any]]) -> list[Answer]:
 def taken(snapshot: Snapshot, answers: Iterable[Answer]) -> dict[str, Answer]:
     """The answers that are new, by request id; one that was given before is passed over.
 
-    An answer that comes too late is one that says so. Raises `RunError` for an id that nobody asked,
-    and for another answer than the one that was given.
+    An answer that comes too late is one that says so. Raises `RunError` for an id that nobody asked, for
+    another answer than the one that was given, and for one without the results that were asked for.
     """
     open, new = {request.id: request for request in snapshot.requests}, dict[str, Answer]()
     for answer in answers:
@@ -253,6 +255,10 @@ def taken(snapshot: Snapshot, answers: Iterable[Answer]) -> dict[str, Answer]:
         elif open[answer.id].expired():
             new[answer.id] = Answer(id=answer.id, ok=False, reason="expired")
         else:
+            try:
+                check_answer(open[answer.id], answer)
+            except ValueError as error:
+                raise RunError(f"the answer to {answer.id!r} does not fit: {error}") from error
             new[answer.id] = answer
     return new
 

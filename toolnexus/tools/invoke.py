@@ -14,13 +14,14 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from toolnexus.core.events import Pending, ToolFinished, ToolStarted
 from toolnexus.core.messages import MediaPart, ToolCallPart
 from toolnexus.core.schema import original_keys
-from toolnexus.core.suspension import Request, call_digest
+from toolnexus.core.suspension import Answer, Request, bound_to, call_digest, relayed_calls
 from toolnexus.core.tools import Tool, ToolResult, pending
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
@@ -145,22 +146,21 @@ async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt
         return failed(f"{ctx.tool.name!r} asks {len(asked)} questions at once; one call asks one")
     answer = run.answers.get(request.id)
     if answer is None:
-        if request.digest is None:
-            request = _located(request, ctx)
-        if run.emit is not None:
-            run.emit(Pending(path=frame.path, request=request))
-        if frame.asker is None:
-            return ToolResult(requests=(request,))
         try:
-            answer = await frame.asker.ask(request, frame)
+            if frame.relays is None or not relayed_calls(request):
+                request, answer = await _put(request, ctx)
+            else:
+                request, answer = await frame.relays.put(ctx.call_id, request, partial(_put, ctx=ctx))
         except (Exception, asyncio.CancelledError) as error:
             _pass_cancel(error, ctx)
             extra = run_fields(ctx.context, ctx.call_id)
             logger.warning("on_request failed: %s", _text(error, run), extra=extra)
             return failed(f"nobody could answer: {_text(error, run)} (the question was: {request.prompt})")
+    if answer is None:
+        return ToolResult(requests=(request,))
     if not answer.ok:
         return failed(f"{answer.reason or 'declined'}: {request.prompt}")
-    ctx.answer, ctx.bound, ctx.approving = answer, request.digest, _is_approval(request)
+    ctx.answer, ctx.bound, ctx.approving = answer, bound_to(request, ctx.call_id), _is_approval(request)
     approved = ctx.approving
     result = await attempt(ctx)
     if not result.requests or result.child is not None:
@@ -168,6 +168,16 @@ async def _answered(ctx: ToolContext, asked: Sequence[Request], attempt: Attempt
     if approved:  # now it is the tool itself that asks
         return await _answered(ctx, result.requests, attempt)
     return failed(f"unresolved: {result.requests[0].prompt}")
+
+
+async def _put(request: Request, ctx: ToolContext) -> tuple[Request, Answer | None]:
+    """The question as it is asked, and what the nearest one who answers says; None when nobody does."""
+    run, frame = ctx.context.run, ctx.context.frame
+    if request.digest is None:
+        request = _located(request, ctx)
+    if run.emit is not None:
+        run.emit(Pending(path=frame.path, request=request))
+    return request, None if frame.asker is None else await frame.asker.ask(request, frame)
 
 
 async def _hooked(ctx: ToolContext) -> ToolResult:

@@ -14,12 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from toolnexus.core.events import Pending
 from toolnexus.core.names import model_names, sanitize
-from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, SourceError
-from toolnexus.protocols.mcp.call import Call, Clock
+from toolnexus.protocols.mcp.call import Call, Clock, Waiting
 from toolnexus.protocols.mcp.endpoint import ListedTool
 from toolnexus.protocols.mcp.faults import Fault
 from toolnexus.protocols.mcp.server import McpServer
@@ -27,6 +25,7 @@ from toolnexus.runtime.concurrency import run_all
 from toolnexus.runtime.context import ToolContext
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp_config import ServerConfig, load_mcp_config
+from toolnexus.tools.mcp_questions import Questions
 
 logger = logging.getLogger("toolnexus.mcp")
 
@@ -135,8 +134,12 @@ class McpSource:
             self._server = None
 
     async def call(self, tool: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        """Call a tool by its original name. Whatever goes wrong is an error result."""
-        server = self._server
+        """Call a tool by its original name. Whatever goes wrong is an error result.
+
+        A question of the server that nobody answers now is asked by the result.
+        """
+        server, round = self._server, None
+        questions = Questions(ctx)
         try:
             if server is None:
                 raise Fault("it is not connected")
@@ -146,18 +149,22 @@ class McpSource:
             def progress(done: float, total: float | None, message: str | None) -> None:
                 ctx.emit(message or "", progress=done, total=total)
 
-            return await server.call(
+            result = await server.call(
                 Call(
                     tool=tool,
                     arguments=arguments,
                     clock=Clock(self.config.timeout),
-                    ask=lambda request: _ask(ctx, request),
+                    answerer=questions,
                     on_progress=progress,
+                    round=questions.round,
                 )
             )
+        except Waiting as waiting:
+            result, round = ToolResult(), waiting.round
         except Fault as fault:
             text = f"tool {tool!r} of MCP server {self.name!r} failed: {fault.reason}"
-            return ToolResult(output=text, is_error=True, metadata={"server": self.name})
+            result = ToolResult(output=text, is_error=True, metadata={"server": self.name})
+        return questions.waiting(round) or result
 
     def _adopt(self, listed: Iterable[ListedTool]) -> bool:
         """Make tools of what the server listed; those that did not change stay the same objects.
@@ -191,21 +198,6 @@ def name_tools(sources: Iterable[McpSource]) -> list[McpTool]:
     tools = [tool for source in sources for tool in source.tools]
     names = model_names([_wish(tool.origin or "", tool.original_name) for tool in tools])
     return [tool.named(name) for tool, name in zip(tools, names, strict=True)]
-
-
-async def _ask(ctx: ToolContext, request: Request) -> Answer | None:
-    """Put a server's question to whoever answers for the run; None when nobody does.
-
-    The server waits for its answer, so the run cannot be suspended on it.
-    """
-    frame, run = ctx.context.frame, ctx.context.run
-    if frame.asker is None:
-        return None
-    prompt = run.redact(request.prompt)
-    request = replace(request, prompt=prompt, data={**(request.data or {}), "path": list(ctx.path)})
-    if run.emit is not None:
-        run.emit(Pending(path=ctx.path, request=request))
-    return await frame.asker.ask(request, frame)
 
 
 def mcp_sources(config: str | Path | Mapping[str, Any] | list[McpSource]) -> list[McpSource]:

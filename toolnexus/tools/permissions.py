@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,7 +22,10 @@ from toolnexus.runtime.rights import Permissions, Ruling
 Verdict = Literal["allow", "ask", "deny"]
 
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
-_RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*?\[\]!-]+)(?:\((?P<subject>.*)\))?", re.DOTALL)
+RULE = r"(?P<tool>[A-Za-z0-9_*?\[\]!-]+)(?:\((?P<subject>[\s\S]*)\))?"
+"""What a rule is written like."""
+NO_RULE = "is no rule; write a tool, or tool(pattern)"
+_RULE = re.compile(RULE)
 _SUBJECT = {
     "bash": "command",
     "read": "path",
@@ -87,11 +90,16 @@ class Rules:
         for text, verdict in cast("Mapping[Any, Any]", spec).items():
             match = _RULE.fullmatch(text.strip()) if isinstance(text, str) else None
             if match is None:
-                raise ConfigError(f"{where}: {text!r} is no rule; write a tool, or tool(pattern)")
+                raise ConfigError(f"{where}: {text!r} {NO_RULE}")
             if verdict not in _STRICTNESS:
                 raise ConfigError(f"{where}: {text!r} is {verdict!r}; allowed are {list(_STRICTNESS)}")
             rules.append(Rule(text, match["tool"], match["subject"], verdict))
         return cls(tuple(rules), where)
+
+    def absent(self, names: Collection[str]) -> list[Rule]:
+        """The rules about a tool by a name that is none of `names`."""
+        known = {*names, *(f"mcp_{name}" for name in names)}
+        return [rule for rule in self.rules if not re.search(r"[*?\[]", rule.tool) and rule.tool not in known]
 
     def denies(self, tool: Tool) -> bool:
         """Whether no call of the tool can pass, so that it need not be offered."""
@@ -138,6 +146,11 @@ def _best(about: Sequence[Rule], subject: str, sure: bool) -> Rule | None:
         if rule.subject is None or (fnmatchcase(subject, rule.subject) and (sure or rule.verdict != "allow"))
     ]
     return max(found, key=lambda rule: rule.weight, default=None)
+
+
+def is_rule(text: str) -> bool:
+    """Whether a layer may hold it."""
+    return _RULE.fullmatch(text.strip()) is not None
 
 
 def strictest(

@@ -77,7 +77,7 @@ class _Demo:
         async with program.demo_client(folder, model, **options) as client:
             view = choose_view(self._out, plain=self._options.plain, json=self._options.json)
             try:
-                result = await play(client, GOAL, view, also=self._watch)
+                result = await play(client.stream(GOAL), view, also=self._watch)
             finally:
                 if self._fault is not None:
                     self._fault.release()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Protocol
 
-from toolnexus.client import Client
 from toolnexus.core.events import Event
 from toolnexus.core.result import RunResult
+from toolnexus.engine.stream import Stream
 
 FRAME = 0.1
 """Seconds between two frames of a view that moves."""
@@ -41,15 +41,13 @@ class View(Protocol):
 
 
 async def play(
-    client: Client,
-    prompt: Any,
+    running: AbstractAsyncContextManager[Stream],
     view: View,
     *,
-    conversation: str | None = None,
     also: Callable[[Event], None] | None = None,
 ) -> RunResult:
-    """Ask, and show the run in `view`; `also` gets every event, too. Raises what `client.ask` raises."""
-    async with _running(view), client.stream(prompt, conversation=conversation) as stream:
+    """Show a run of `client.stream` in `view`; `also` gets every event, too. Raises what the run raises."""
+    async with _running(view), running as stream:
         async for event in stream:
             view.feed(event)
             if also is not None:

@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from toolnexus.core.suspension import Answer, Request
 
 CAP = 10
 """How many timeouts a call may last when it keeps reporting progress."""
 
-Ask = Callable[[Request], Awaitable[Answer | None]]
-"""Puts a question of the server to whoever answers for the run; None: nobody is there."""
+
+class Answerer(Protocol):
+    """Whoever answers for the run that makes a call."""
+
+    @property
+    def somebody(self) -> bool:
+        """Whether questions are answered in place."""
+        ...
+
+    def ask(self, request: Request, *, again: bool) -> Awaitable[Answer | None]:
+        """The answer to a question of the server; None: nobody answers now.
+
+        `again`: it is asked in the middle of the call, and anew when the call is repeated.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Where a call stands that the server answered with questions."""
+
+    questions: Mapping[str, Request]
+    """By the server's own keys."""
+    state: str | None
+    """What the server wants to hear with the answers."""
+
+
+class Waiting(Exception):
+    """The questions of `round` are not all answered: the call goes on from there, later."""
+
+    def __init__(self, round: Round) -> None:
+        super().__init__("the call waits for answers")
+        self.round = round
+
 
 OnProgress = Callable[[float, float | None, str | None], None]
 
@@ -77,8 +109,12 @@ class Call:
     tool: str
     arguments: dict[str, Any]
     clock: Clock
-    ask: Ask
+    answerer: Answerer
     on_progress: OnProgress
+    round: Round | None = None
+    """Where it goes on."""
+    gave_up: bool = False
+    """Whether a question in its middle was left open: then nothing that it asks is worth asking."""
     questions: set[asyncio.Task[Answer | None]] = field(default_factory=set[Any])
     """Open questions; they end with the call."""
 

@@ -103,7 +103,7 @@ def elicit_result(request: Request, answer: Answer | None) -> types.ElicitResult
     """`answer` in the server's words. Nobody there to answer counts as declined."""
     if answer is None or (not answer.ok and answer.reason in (None, "declined")):
         return types.ElicitResult(action="decline")
-    if not answer.ok or answer.id != request.id:
+    if not answer.ok:
         return types.ElicitResult(action="cancel")
     if request.kind == "authorization":
         return types.ElicitResult(action="accept")

@@ -49,22 +49,35 @@ class InFlight:
 
         Over HTTP the question comes in the context of its call. Over stdio nothing says which call
         it belongs to: the latest is asked, and the clocks of all stand still.
+        When nobody answers now, the server hears that it was cancelled, and the call is made anew later;
+        of several calls it is not known which, so the question is declined.
         """
         request = question(params, self._server)
         asker = _current.get()
         calls = list(self._calls) if asker is None else [asker]
-        if not calls:
+        if not calls or (len(calls) > 1 and not calls[-1].answerer.somebody):
             return elicit_result(request, None)
-        with ExitStack() as stack:
-            for call in calls:
-                stack.enter_context(call.clock.stopped())
-            return elicit_result(request, await _ask(calls[-1], request))
+        call = calls[-1]
+        if not call.gave_up:
+            with ExitStack() as stack:
+                for one in calls:
+                    stack.enter_context(one.clock.stopped())
+                answer = await _ask(call, request, again=True)
+            if answer is not None:
+                return elicit_result(request, answer)
+            call.gave_up = True
+        return elicit_result(request, Answer(id=request.id, ok=False, reason="cancelled"))
+
+    async def ask(self, call: Call, request: Request) -> Answer | None:
+        """Have somebody answer a question that came as the answer to `call`; None: nobody does now."""
+        with call.clock.stopped():
+            return await _ask(call, request, again=False)
 
 
-async def _ask(call: Call, request: Request) -> Answer | None:
+async def _ask(call: Call, request: Request, *, again: bool) -> Answer | None:
     # In a task of its own: when the call ends first, the question must end too, and a cancel of
     # the SDK's task that we are in would take its whole session down.
-    asking = asyncio.ensure_future(call.ask(request))
+    asking = asyncio.ensure_future(call.answerer.ask(request, again=again))
     call.questions.add(asking)
     try:
         await asyncio.wait({asking})

@@ -18,9 +18,10 @@ from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from toolnexus.core.suspension import Request
 from toolnexus.core.tools import ToolResult
-from toolnexus.protocols.mcp.call import Call
-from toolnexus.protocols.mcp.convert import tool_result
+from toolnexus.protocols.mcp.call import Call, Round, Waiting
+from toolnexus.protocols.mcp.convert import elicit_result, question, tool_result
 from toolnexus.protocols.mcp.endpoint import Endpoint, Era, ListedTool
 from toolnexus.protocols.mcp.era import negotiate
 from toolnexus.protocols.mcp.faults import Fault, Gone, SessionLost, obituary
@@ -185,9 +186,10 @@ class Connection:
 
     async def _rounds(self, call: Call) -> types.CallToolResult:
         """In the stateless era a server asks by answering with questions; the call is then repeated."""
-        responses: dict[str, Any] | None = None
-        state: str | None = None
+        round = call.round
         for _ in range(_ROUNDS):
+            responses = None if round is None else await self._responses(call, round)
+            state = None if round is None else round.state
             try:
                 result = await self._send(call, responses, state)
             except MCPError as error:
@@ -196,7 +198,7 @@ class Connection:
                 result = await self._send(call, responses, state)
             if isinstance(result, types.CallToolResult):
                 return result
-            responses, state = await self._responses(result), result.request_state
+            round = self._round(result)
         raise Fault(f"it asked back more than {_ROUNDS} times")
 
     async def _send(
@@ -222,16 +224,23 @@ class Connection:
             return bool(answers) and all(answer.action == "accept" for answer in answers)
         return False
 
-    async def _responses(self, result: types.InputRequiredResult) -> dict[str, Any] | None:
-        if not result.input_requests:
-            await asyncio.sleep(0.1)  # it only wants to be asked again
-            return None
-        responses: dict[str, Any] = {}
-        for key, request in result.input_requests.items():
+    def _round(self, result: types.InputRequiredResult) -> Round:
+        questions: dict[str, Request] = {}
+        for key, request in (result.input_requests or {}).items():
             if not isinstance(request, types.ElicitRequest):
                 raise Fault(f"it wants {request.method}, which is not offered")
-            responses[key] = await self._calls.answer(request.params)
-        return responses
+            questions[key] = question(request.params, self._endpoint.name)
+        return Round(questions=questions, state=result.request_state)
+
+    async def _responses(self, call: Call, round: Round) -> dict[str, Any] | None:
+        """The answers to the questions of a round. Raises `Waiting` when some have none yet."""
+        if not round.questions:
+            await asyncio.sleep(0.1)  # it only wants to be asked again
+            return None
+        answers = {key: await self._calls.ask(call, asked) for key, asked in round.questions.items()}
+        if None in answers.values():
+            raise Waiting(round)
+        return {key: elicit_result(asked, answers[key]) for key, asked in round.questions.items()}
 
     # ---- what the server says of its own accord
 
