@@ -83,8 +83,10 @@ if TYPE_CHECKING:
     from toolnexus.stores.redis import RedisStore
     from toolnexus.stores.sqlite import SqliteStore
     from toolnexus.tools.function import FunctionTool, Tool, tool
+    from toolnexus.tools.http.tool import HttpTool, http_tool
     from toolnexus.tools.mcp import list_mcp_tools, mcp_sources
     from toolnexus.tools.mcp_config import load_mcp_config, mcp_report
+    from toolnexus.tools.openapi.tools import openapi_tools
     from toolnexus.tools.relay import relay_tool
     from toolnexus.tools.skills import SkillDef, SkillIssue
     from toolnexus.tools.source import ToolSource
@@ -170,8 +172,10 @@ _HOMES = {
     "stores.redis": ("RedisStore",),
     "stores.sqlite": ("SqliteStore",),
     "tools.function": ("FunctionTool", "Tool", "tool"),
+    "tools.http.tool": ("HttpTool", "http_tool"),
     "tools.mcp": ("list_mcp_tools", "mcp_sources"),
     "tools.mcp_config": ("load_mcp_config", "mcp_report"),
+    "tools.openapi.tools": ("openapi_tools",),
     "tools.relay": ("relay_tool",),
     "tools.skills": ("SkillDef", "SkillIssue"),
     "tools.source": ("ToolSource",),
@@ -194,6 +198,7 @@ __all__ = [
     "FunctionModel",
     "FunctionTool",
     "Hooks",
+    "HttpTool",
     "Limit",
     "LimitHit",
     "LimitReached",
@@ -262,12 +267,14 @@ __all__ = [
     "UsageReported",
     "assistant",
     "compactor",
+    "http_tool",
     "list_mcp_tools",
     "load",
     "load_agents",
     "load_mcp_config",
     "mcp_report",
     "mcp_sources",
+    "openapi_tools",
     "pending",
     "relay_tool",
     "run",

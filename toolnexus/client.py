@@ -34,6 +34,7 @@ from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.models.chat.request import read_request
 from toolnexus.models.prices import Prices
+from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import (
     DEPS,
     SCRATCHPAD,
@@ -490,6 +491,7 @@ class Client(Openable, Overview):
             PROCESSES: self._processes,
             SECRET_ENV: lambda: self._sources.secret_names,
             OPTIONS: self._builtins,
+            HTTP_POOL: self._models.pool,
         }
 
     @asynccontextmanager

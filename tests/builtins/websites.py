@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def site(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
     """A server whose every path is `handler`; gives its address without a slash at the end."""
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
+    app.router.add_route("*", r"/{path:[\s\S]*}", handler)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.05, access_log=None)
     await runner.setup()
     try:

@@ -162,3 +162,24 @@ def test_servers_are_not_started_by_a_replay(here: Here, tmp_path: Path) -> None
     assert here.replay() == (0, answer), here.said
     assert "shop_echo" in here.said
     assert started.read_text() == "x\n" and not (tmp_path / "talk.db").exists()
+
+
+@pytest.mark.parametrize("through", ["option", "document"])
+def test_no_request_is_sent_by_a_replay(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str
+) -> None:
+    """[CLI-104] HTTP tools are offered and answered from the record: no API, no document, no key of it."""
+    url = "http://127.0.0.1:9"
+    api = {"openapi": "3.1.0", "servers": [{"url": url}], "paths": {"/x": {"get": {"operationId": "look"}}}}
+    (tmp_path / "api.json").write_text(json.dumps(api))
+    told = {"openapi": [{"document": "api.json", "headers": {"X-Key": "${API_KEY}"}}]}
+    (tmp_path / "toolnexus.json").write_text(json.dumps(told))
+    monkeypatch.setenv("API_KEY", "key-0123456")
+    options = ["--openapi", "api.json"] if through == "option" else ["--config", "toolnexus.json"]
+    with ScriptedEndpoint([Turn(calls=[{"name": "look", "args": {}}]), Turn(text="end")]) as endpoint:
+        code, answer = here.record(endpoint, "go", *options)
+    assert (code, answer) == (0, "end\n"), here.said
+    monkeypatch.delenv("API_KEY")
+    (tmp_path / "api.json").unlink()
+    assert here.replay() == (0, answer), here.said
+    assert "Connection refused" in (tmp_path / "run.jsonl").read_text()

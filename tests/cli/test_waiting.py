@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.helpers import CLI, Terminal, cli
+from tests.cli.helpers import CLI, Terminal, process
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -190,7 +190,7 @@ def test_a_run_that_a_crash_left_open_goes_on(here: Here, tmp_path: Path) -> Non
     killing = Turn(calls=[{"name": "bash", "args": {"command": "kill -9 $PPID"}}])
     with ScriptedEndpoint([killing, Turn(text="I saw it")]) as endpoint:
         known = ["--model", "openai:t", "--base-url", endpoint.url, "--store", "talk.db"]
-        done = cli(tmp_path, "run", "go", "--conversation", "c", *known, "--builtins", "bash")
+        done = process(tmp_path, "run", "go", "--conversation", "c", *known, "--builtins", "bash")
         assert done.returncode == -9, done.stderr
         assert here.run("resume", "c", *known, "--builtins", "bash") == (0, "I saw it\n")
         assert results(endpoint)[0].startswith("outcome unknown")

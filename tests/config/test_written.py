@@ -50,6 +50,9 @@ def project(folder: Path) -> Path:
     """A folder with what the template and the page name."""
     for name in ("skills", "agents", ".claude/agents", "src"):
         (folder / name).mkdir(parents=True)
+    (folder / "shop.yaml").write_text(
+        '{"openapi": "3.1.0", "paths": {"/": {"get": {"operationId": "orders"}}}}'
+    )
     agent_file(folder / "agents" / "reader.md", "model: sonnet\n")
     agent_file(folder / ".claude" / "agents" / "reader.md", "model: sonnet\n")
     return folder
@@ -162,6 +165,7 @@ def test_the_template_loads_with_everything_uncommented(
 ) -> None:
     """[CFG-51] All keys and tables at once make a client."""
     monkeypatch.setenv("ISSUES_TOKEN", "token")
+    monkeypatch.setenv("SHOP_KEY", "key")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     path = project(tmp_path) / "toolnexus.toml"
     path.write_text(uncommented(), encoding="utf-8")

@@ -116,6 +116,13 @@ SAYS = {
         "pricing.price: an anchor costs 80 EUR\nstock.stock: 3 anchors\n",
         "There are 3 anchors, at 80 EUR each.",
     ],
+    "openapi": [
+        "tool order: Order an article. ['body']\n  {\"tea\": 3",
+        '  HTTP 409: {"error": "only 3 left"}',
+        "  'order' was not run, its arguments are wrong: - body.amount: expected integer",
+        '  {"ordered": 5, "left": 7}',
+        "Five green teas are ordered",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

@@ -153,6 +153,10 @@ def given_options(options: Namespace) -> dict[str, Any]:
         out["agents"] = found.agents
     elif options.agent_model:
         raise UsageError("--agent-model says what a model name in the files of --agents means; give these")
+    if options.openapi:
+        from toolnexus.tools.openapi.tools import openapi_tools
+
+        out["tools"] = [tool for document in options.openapi for tool in openapi_tools(document)]
     out["api_key"] = given_key(options)
     if (place := vars(options).get("store")) is not None:
         out["store"] = store_at(place)
@@ -185,7 +189,7 @@ def _permissions(options: Namespace) -> dict[str, str] | None:
 def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """What there is without a document and beside what was given."""
     chosen = given.get("builtins", SAFE_BUILTINS)
-    return {"builtins": chosen, "agents": _agents(chosen, more="mcp" in given or "skills" in given)}
+    return {"builtins": chosen, "agents": _agents(chosen, more=bool({"mcp", "skills", "tools"} & {*given}))}
 
 
 def _builtins(options: Namespace) -> bool | Sequence[str] | None:

@@ -47,12 +47,13 @@ def show(
 
 
 def lacking(client: Client) -> list[str]:
-    """The servers and skills that should be there and are not, a line each with the reason."""
+    """The servers, sources and skills that should be there and are not, a line each with the reason."""
     lines = [
         f"server {name!r}: {status['status']}, {status['reason']}"
         for name, status in client.mcp_status().items()
         if status["status"] not in ("connected", "disabled")
     ]
+    lines += [f"source {name!r}: {reason}" for name, reason in client.source_failures.items()]
     return lines + [_about(issue) for issue in client.skill_report if issue["reason"] in NOT_LOADED]
 
 

@@ -294,6 +294,14 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         "--config", metavar="FILE", help="a config document; other options take the place of what it says"
     )
     tools.add_argument("--mcp", metavar="FILE", help="MCP servers: a JSON or TOML file, as other hosts have")
+    tools.add_argument(
+        "--openapi",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="an OpenAPI document, a file or a URL, whose operations are tools; may be repeated (an address "
+        "and keys for it go into a config document)",
+    )
     tools.add_argument("--skills", metavar="DIR", action="append", help="a folder of skills; may be repeated")
     tools.add_argument(
         "--agents",

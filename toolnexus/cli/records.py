@@ -14,8 +14,10 @@ from toolnexus.cli.build import Change
 from toolnexus.cli.exits import UsageError
 from toolnexus.cli.view.words import printable
 from toolnexus.core.messages import MediaPart, Message
+from toolnexus.core.tools import Tool
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.engine.agent import as_messages
+from toolnexus.errors import ToolError
 from toolnexus.models.records.file import Record
 from toolnexus.models.records.recording import RecordingModel
 from toolnexus.models.registry import resolve
@@ -37,7 +39,7 @@ _KEPT = (
     "conversation",
     *("allow", "ask", "deny"),
 )
-_UNLESS: dict[str, Any] = {"no_builtins": False, "agent_model": []}
+_UNLESS: dict[str, Any] = {"no_builtins": False, "agent_model": [], "openapi": []}
 _FILES = ("config", "mcp")
 _ENDPOINT = ("base_url", "api_key", "headers")
 
@@ -93,6 +95,18 @@ def recorded_servers(record: Record) -> list[McpSource]:
         if form["source"] == "mcp":
             servers.setdefault(form["origin"], []).append(form)
     return [RecordedServer(name, forms) for name, forms in servers.items()]
+
+
+def recorded_http_tools(record: Record) -> list[Tool]:
+    """The HTTP tools that were offered, as tools that send nothing: what they give is in the record."""
+
+    async def unsent(arguments: dict[str, Any], ctx: Any) -> str:
+        raise ToolError("a replay sends nothing")
+
+    return [
+        Tool(form["name"], form["description"], form["schema"], unsent, source="http")
+        for form in {form["name"]: form for form in record.tools if form["source"] == "http"}.values()
+    ]
 
 
 class RecordedServer(McpSource):

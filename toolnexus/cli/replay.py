@@ -10,7 +10,7 @@ from toolnexus.cli.build import SYSTEM, given_options, make_client_of
 from toolnexus.cli.exits import DONE, ERROR, INCOMPLETE, OF_STATUS, PENDING
 from toolnexus.cli.lines import LineReader
 from toolnexus.cli.person import Person
-from toolnexus.cli.records import recorded_run, recorded_servers
+from toolnexus.cli.records import recorded_http_tools, recorded_run, recorded_servers
 from toolnexus.cli.run import show
 from toolnexus.models.records.replaying import ReplayingModel
 
@@ -27,6 +27,7 @@ async def _play(options: Namespace) -> int:
     servers = recorded_servers(replay.record)
     if servers or asked.config is not None:
         given["mcp"] = servers or None
+    given["tools"] = recorded_http_tools(replay.record)
     if asked.config is None:
         given.setdefault("system_prompt", SYSTEM)
     async with make_client_of(asked, given) as client:

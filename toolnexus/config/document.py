@@ -8,7 +8,10 @@ from typing import Any
 
 from toolnexus.client import Client
 from toolnexus.config.source import read_source
+from toolnexus.core.options import items
+from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
+from toolnexus.tools.source import ToolSource
 
 _NEVER_NONE = (
     "agents",
@@ -34,10 +37,14 @@ def load(source: str | Path | Mapping[str, Any], **overrides: Any) -> Client:
 
     `source` is the path of a `.toml`, `.json` or `.yaml` file, or a mapping of the same shape.
     `overrides` are options of `Client`; each takes the place of what the document says, and what a
-    document cannot hold is given this way: functions, hooks, model objects. Raises `ConfigError`
-    with a line for everything that is wrong.
+    document cannot hold is given this way: functions, hooks, model objects. Only `tools` come beside
+    those of the document. Raises `ConfigError` with a line for everything that is wrong.
     """
-    return Document.read(source).client(**overrides)
+    document = Document.read(source)
+    if overrides.get("tools") is not None:
+        more = items("tools", overrides["tools"], "give a list, such as tools=[function]")
+        overrides["tools"] = [*document.tools(), *more]
+    return document.client(**overrides)
 
 
 class Document:
@@ -126,6 +133,13 @@ class Document:
         Raises `ConfigError` with a line for everything that is missing around it.
         """
         return self._options({})
+
+    def tools(self) -> list[Tool | ToolSource]:
+        """The tools of its APIs and requests. Raises `ConfigError` for what is missing around them."""
+        if lacking := self._settings.filler.lacking(["tools"]):
+            raise self._error(lacking)
+        make = self._settings.makers.get("tools")
+        return [] if make is None else list(make())
 
     def endpoint(self, **overrides: Any) -> dict[str, Any]:
         """The options of `Client` about its model that the document gives, some replaced.

@@ -12,6 +12,7 @@ from typing import Any
 from toolnexus.config import shape
 from toolnexus.config.check import Checked
 from toolnexus.config.endpoint import OPTIONS, read_endpoint
+from toolnexus.config.http_tools import read_tools
 from toolnexus.config.roles import MODELS, Roles, read_roles
 from toolnexus.config.servers import read_mcp, read_servers
 from toolnexus.config.unasked import unasked
@@ -55,6 +56,8 @@ class Settings:
         self._servers()
         self._skills()
         self._builtins()
+        if root.http or root.openapi:
+            self.makers["tools"] = read_tools(root, self.filler)
         if root.agents is not None or root.agent_files is not None:
             whole = checked.has_whole("agents", depth=2) and checked.has_whole("agent_files", depth=9)
             self.roles = read_roles(root, self.filler, self.report, whole=whole)

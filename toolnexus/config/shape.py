@@ -145,6 +145,48 @@ def _builtins_tag(value: Any) -> str | None:
     return "\0options" if known & set(cast("dict[str, Any]", value)) else "\0table"
 
 
+class OpenApi(Table):
+    """An API whose operations are tools."""
+
+    document: Text | None = Field(None, description="The path of an OpenAPI document, JSON or YAML.")
+    url: Text | None = Field(None, description="Instead of a path: where the document is fetched.")
+    base_url: Text | None = Field(
+        None, description="Where requests go, in place of the servers that the document names."
+    )
+    headers: dict[str, str] | None = Field(
+        None, description="Headers of every request, such as { Authorization = 'Bearer ${NAME}' }."
+    )
+    filter: Filter | None = Field(
+        None, description="Which operations: names and globs, or {name: bool}. Without: all."
+    )
+    timeout: Seconds | None = Field(None, description="Seconds for a call (30).")
+
+
+class Http(Table):
+    """One HTTP request as a tool."""
+
+    name: Text = Field(description="The name that models use.")
+    description: Text = Field(description="What it does: a model chooses by it.")
+    url: Text = Field(description="The address, with {placeholders} in its path and query.")
+    method: Text | None = Field(None, description="GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS (GET).")
+    headers: dict[str, str] | None = Field(
+        None, description="Headers of every request, such as { Authorization = 'Bearer ${NAME}' }."
+    )
+    query: list[Text] | None = Field(
+        None, description="The arguments that go into the query. With GET: all that fill no placeholder."
+    )
+    body: Literal["json", "form", "raw"] | None = Field(
+        None, description="How the other arguments are sent (json)."
+    )
+    input_schema: dict[str, Any] | None = Field(
+        None, description="The JSON Schema of the arguments. Without: texts, as the url and query name them."
+    )
+    timeout: Seconds | None = Field(None, description="Seconds for a call (30).")
+    result_mode: Literal["text", "json", "status+text"] | None = Field(
+        None, description="What a model gets of an answer (text)."
+    )
+
+
 class Tools(Table):
     """What an agent sees of the client's tools; a kind that is not named stays whole."""
 
@@ -358,6 +400,10 @@ class Root(Table):
         description="Rules about calls: a tool, or tool(pattern), to 'allow', 'ask' or 'deny'. "
         "Without: every call is allowed.",
     )
+    openapi: list[OpenApi] | None = Field(
+        None, description="APIs whose operations are tools, by their OpenAPI documents."
+    )
+    http: list[Http] | None = Field(None, description="Single HTTP requests as tools.")
     store: Text | None = Field(
         None,
         description="Keeps conversations: a SQLite file, `postgresql://…`, `redis://…`. Without: in memory.",

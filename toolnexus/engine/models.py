@@ -75,6 +75,11 @@ class Models:
         return out
 
     @property
+    def pool(self) -> HttpPool:
+        """The connections of the client."""
+        return self._pool
+
+    @property
     def secrets(self) -> list[str]:
         """Keys and header values in use, for the redactor."""
         used: list[Any] = [*self._by_spec.values(), *(runs for _, runs in self._given)]

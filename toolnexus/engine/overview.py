@@ -51,6 +51,11 @@ class Overview:
         return {s.name: dict(s.status) for s in self._sources.servers}
 
     @property
+    def source_failures(self) -> dict[str, str]:
+        """`{source: reason}` of sources other than MCP servers that could not be opened."""
+        return dict(self._sources.failures)
+
+    @property
     def mcp_report(self) -> tuple[str, ...]:
         """What MCP files say that changes nothing here, a line each: keys of other hosts, mostly."""
         return mcp_report(s.config for s in self._sources.servers)

@@ -23,7 +23,7 @@ from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
 from toolnexus.tools.permissions import Rules
 from toolnexus.tools.skills import SkillSource
 from toolnexus.tools.skills.load import NOT_LOADED
-from toolnexus.tools.source import ToolSource
+from toolnexus.tools.source import ToolSource, secrets_of
 
 logger = logging.getLogger("toolnexus.tools")
 
@@ -136,7 +136,8 @@ class Roster:
         for agent in agents:
             if agent.model is not None:
                 environment.models.resolve(agent.model)
-        for secret in (*environment.models.secrets, *environment.sources.secrets):
+        brought = [secret for agent in agents for own in agent.scope.own for secret in secrets_of(own)]
+        for secret in (*environment.models.secrets, *environment.sources.secrets, *brought):
             self._redact.add(secret)
 
     def _known(self, agents: Sequence[Agent], skills: Sequence[str] | None) -> Known:
@@ -152,7 +153,7 @@ class Roster:
             delegation=environment.delegation_names,
             brought_skills=[n for s in brought if isinstance(s, SkillSource) for n in s.skill_set.names],
             servers=[s.name for s in sources.servers],
-            awaited=["*"] if sources.lost else [f"{sanitize(name)}_*" for name in absent],
+            awaited=["*"] if sources.failures else [f"{sanitize(name)}_*" for name in absent],
             skills_lost=any(issue["reason"] in NOT_LOADED for issue in report),
         )
 

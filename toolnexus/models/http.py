@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from toolnexus.errors import ConfigError, ModelConnectionError, ModelError, ModelResponseError
+from toolnexus.errors import ModelConnectionError, ModelError, ModelResponseError
 from toolnexus.models.keys import check_url
 from toolnexus.models.sse import DONE, EventSplitter, parse_event
 from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
+from toolnexus.protocols.http import HttpPool, check_headers, proxy_of
 from toolnexus.runtime.redact import Redactor
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession, StreamReader
+    from aiohttp import ClientResponse, StreamReader
 
 _DRAIN = 0.5
 _UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
@@ -30,71 +30,6 @@ _IN_ONE_WRITE = 1 << 20
 _ERROR_BODY = 64 << 10
 _DOCUMENT = (b"{", b"[", b"<")
 """How JSON and a page begin, whatever a server calls them, and no event does."""
-
-
-class HttpPool:
-    """One aiohttp session per event loop: keep-alive connections, as many as runs need at once."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[asyncio.AbstractEventLoop, ClientSession] = {}
-        self._users = 0
-
-    def retain(self) -> None:
-        """One more user."""
-        self._users += 1
-
-    async def release(self) -> None:
-        """One user less; the last one closes the connections."""
-        self._users -= 1
-        if self._users <= 0:
-            await self.aclose()
-
-    def session(self) -> ClientSession:
-        """The session of the running loop, made at first use and again after `aclose`."""
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None or session.closed:
-            session = self._sessions[loop] = _new_session()
-        return session
-
-    async def aclose(self) -> None:
-        """Close every connection. Those of another loop that still runs are closed there."""
-        sessions, self._sessions = self._sessions, {}
-        here = asyncio.get_running_loop()
-        for loop, session in sessions.items():
-            if loop is here:
-                await session.close()
-            elif loop.is_closed():
-                await _abandon(session)
-            else:
-                asyncio.run_coroutine_threadsafe(session.close(), loop)
-
-    @property
-    def has_other_loops(self) -> bool:
-        """Whether more than one loop has connections here."""
-        return len(self._sessions) > 1
-
-    async def forget_dead_loops(self) -> None:
-        """Let go of the connections of loops that are gone."""
-        for loop in [loop for loop in self._sessions if loop.is_closed()]:
-            await _abandon(self._sessions.pop(loop))
-
-
-async def _abandon(session: ClientSession) -> None:
-    """A connector that is only dropped complains of its connections on the terminal."""
-    connector = session.connector
-    session.detach()
-    if connector is not None:
-        await connector.close()  # of a closed loop: waits for nothing
-
-
-def _new_session() -> ClientSession:
-    import aiohttp
-
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-        cookie_jar=aiohttp.DummyCookieJar(),
-    )
 
 
 class HttpWire:
@@ -237,18 +172,13 @@ class HttpWire:
         }
 
     def _proxy(self) -> dict[str, Any]:
-        from urllib.request import getproxies, proxy_bypass  # 10 ms that only a request needs
-
-        proxy = getproxies().get(self._base.scheme)
-        host = self._base.hostname or ""
-        if not proxy or proxy_bypass(host):
+        proxy = proxy_of(self._base.scheme, self._base.hostname or "")
+        if proxy is None:
             return {}
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        if parts.scheme not in ("http", "https"):
-            raise ConfigError(f"the proxy for {host} has scheme {parts.scheme!r}; use an http:// proxy")
-        for secret in (parts.password or "", unquote(parts.password or "")):
+        password = urlsplit(proxy).password or ""
+        for secret in (password, unquote(password)):
             self._redact.add(secret)
-        return {"proxy": parts.geturl()}
+        return {"proxy": proxy}
 
     def _broken(self, error: BaseException) -> ModelError:
         connect, silence = self._limits
@@ -304,21 +234,3 @@ def _client_error() -> type[Exception]:
     import aiohttp
 
     return aiohttp.ClientError
-
-
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `ConfigError` unless `headers` are texts of one line each; their values are never shown."""
-    if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"headers must be a mapping from name to value, not {type(headers).__name__}")
-    for name, value in headers.items():
-        for what in (name, value):
-            if not isinstance(what, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                kind = type(what).__name__
-                raise ConfigError(f"header {name!r}: name and value must be texts, not {kind}")
-        if any(ord(c) < 32 or ord(c) == 127 for c in name + value):
-            raise ConfigError(f"header {name!r} holds a control character; headers are one line each")
-        if not _HEADER.fullmatch(name):
-            raise ConfigError(f"header {name!r} is no name; use letters, digits and any of !#$%&'*+-.^_`|~")

@@ -15,7 +15,7 @@ from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, builtin_tools
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp import McpSource, mcp_sources, name_tools
 from toolnexus.tools.skills import SkillSource, skill_source
-from toolnexus.tools.source import ToolSource, safely_named
+from toolnexus.tools.source import ToolSource, safely_named, secrets_of
 from toolnexus.tools.toolkit import assemble, check_unique
 
 logger = logging.getLogger("toolnexus.sources")
@@ -38,8 +38,8 @@ class Sources:
         builtins.check([*(t.name for t in every), *BOUND_ELSEWHERE], "builtins")
         self.denied = frozenset(name for name in BOUND_ELSEWHERE if builtins.denies(name))
         """What nobody may do, whatever agents there are: `task`, and what comes with it."""
-        self.lost = False
-        """Whether a source other than a server could not be opened: nobody knows its tools."""
+        self.failures: dict[str, str] = {}
+        """Sources other than servers that could not be opened, with the reason: nobody knows their tools."""
         self._builtins = [t for t in every if builtins.admits(t.name)]
         self._host = [t for t in host if isinstance(t, Tool)]
         check_unique(self._host, "tools")
@@ -69,9 +69,8 @@ class Sources:
 
     @property
     def secrets(self) -> list[str]:
-        """Values that must never be shown: what the configuration of the sources holds."""
-        of_servers = [secret for s in self.servers for secret in s.config.secrets]
-        return [*of_servers, *(secret for s in self._every() for secret in getattr(s, "secrets", ()))]
+        """Values that must never be shown: what the configuration of servers and HTTP tools holds."""
+        return [secret for entry in (*self._every(), *self._host) for secret in secrets_of(entry)]
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -122,9 +121,11 @@ class Sources:
         """Open one source; when it fails, warn and go on without it."""
         try:
             await source.open(on_change)
+            self.failures.pop(source.name, None)
         except SourceError as error:
             logger.warning("source %r is not available: %s", source.name, error)
-            self.lost = self.lost or not isinstance(source, McpSource)
+            if not isinstance(source, McpSource):
+                self.failures[source.name] = str(error)
 
     async def aclose(self) -> None:
         """Close everything at once."""

@@ -78,6 +78,11 @@ class McpSource:
         return self.config.name
 
     @property
+    def secrets(self) -> Sequence[str]:
+        """Values of its configuration that must never be shown."""
+        return self.config.secrets
+
+    @property
     def tools(self) -> Sequence[McpTool]:
         return self._tools
 

@@ -1,13 +1,14 @@
 """The tool source port.
 
-What it is: something that opens, lists tools and closes: an MCP server, a skills folder.
+What it is: something that opens, lists tools and closes: an MCP server, a skills folder, the document
+of a URL.
 What it is not: a registry; names are chosen by the toolkit that gathers the sources.
-Above: the client opens all its sources at once and closes them. Below: `mcp`, `skills`.
+Above: the client opens all its sources at once and closes them. Below: `mcp`, `skills`, `openapi`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from toolnexus.core.names import model_names
@@ -38,6 +39,11 @@ class ToolSource(Protocol):
     async def aclose(self) -> None:
         """Release everything. May be called from any task, twice, and after a failed `open`."""
         ...
+
+
+def secrets_of(entry: Tool | ToolSource) -> Iterable[str]:
+    """The values that a tool or source keeps in `secrets`, if it keeps any: they must never be shown."""
+    return getattr(entry, "secrets", ())
 
 
 def safely_named(source: ToolSource) -> list[Tool]:

@@ -76,7 +76,7 @@ async def fetch(
             hops.page.ending = "time"
     except (aiohttp.ClientError, OSError) as error:
         if hops.page is None:
-            raise ToolError(f"cannot fetch from {hops.url.host!r}: {_reason(error)}") from error
+            raise ToolError(f"cannot fetch from {hops.url.host!r}: {reason_of(error)}") from error
     return hops.page
 
 
@@ -96,10 +96,10 @@ class _Hops:
         for _ in range(most + 1):
             addresses = await addresses_for(self.url, self._allow, self._lookup)
             async with (
-                _session(addresses) as session,
+                pinned_session(addresses) as session,
                 session.get(self.url, headers=self._headers, allow_redirects=False) as response,
             ):
-                target = _redirect(self.url, response)
+                target = redirect_of(self.url, response)
                 if target is None:
                     self.page = _page(self.url, response)
                     await _read(response, self.page)
@@ -133,7 +133,8 @@ class _Fixed(AbstractResolver):
         """There is nothing to close."""
 
 
-def _session(addresses: Sequence[str]) -> aiohttp.ClientSession:
+def pinned_session(addresses: Sequence[str]) -> aiohttp.ClientSession:
+    """A session that connects to `addresses` and nothing else, and unpacks nothing."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=_Fixed(addresses), use_dns_cache=False, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -159,7 +160,8 @@ def _checked(text: str) -> URL:
     return url
 
 
-def _redirect(url: URL, response: aiohttp.ClientResponse) -> URL | None:
+def redirect_of(url: URL, response: aiohttp.ClientResponse) -> URL | None:
+    """Where `response` leads to, None when nowhere. Raises `ToolError` for what is not fetched."""
     location = response.headers.get("Location")
     if response.status not in _REDIRECTS or not location:
         return None
@@ -263,7 +265,8 @@ def _unpacker(response: aiohttp.ClientResponse) -> _Plain | _Gzip:
     raise ToolError(f"the server packed the page with {coding[:40]!r}; only gzip was asked for")
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Why there was no answer, in a few words."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not accepted: {error.certificate_error}"[:300]
     cause: BaseException = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error

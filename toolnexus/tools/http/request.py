@@ -1,0 +1,18 @@
+"""What the arguments of a call make of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """A request without what the host alone gives."""
+
+    method: str
+    url: str
+    """Absolute, percent-encoded, without a fragment."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """They win over those of the host."""
+    body: bytes | None = None
