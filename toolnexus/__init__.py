@@ -77,6 +77,9 @@ if TYPE_CHECKING:
     from toolnexus.runtime.context import ContextKey, Outcome, RunContext, Runnable, ToolContext
     from toolnexus.runtime.hooks import Hooks
     from toolnexus.runtime.questions import OnRequest
+    from toolnexus.serving.app import serve_app
+    from toolnexus.serving.mcp.stdio import serve_stdio
+    from toolnexus.serving.server import serve
     from toolnexus.stores.base import Store
     from toolnexus.stores.memory import MemoryStore
     from toolnexus.stores.postgres import PostgresStore
@@ -166,6 +169,9 @@ _HOMES = {
     "runtime.context": ("ContextKey", "Outcome", "RunContext", "Runnable", "ToolContext"),
     "runtime.hooks": ("Hooks",),
     "runtime.questions": ("OnRequest",),
+    "serving.app": ("serve_app",),
+    "serving.mcp.stdio": ("serve_stdio",),
+    "serving.server": ("serve",),
     "stores.base": ("Store",),
     "stores.memory": ("MemoryStore",),
     "stores.postgres": ("PostgresStore",),
@@ -278,6 +284,9 @@ __all__ = [
     "pending",
     "relay_tool",
     "run",
+    "serve",
+    "serve_app",
+    "serve_stdio",
     "tool",
     "user",
 ]

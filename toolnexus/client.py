@@ -495,12 +495,27 @@ class Client(Openable, Overview):
         }
 
     @asynccontextmanager
-    async def _context(self) -> AsyncGenerator[RunContext]:
-        """Where a tool runs that the host calls itself: open, limited, and ended with the client."""
+    async def _context(
+        self,
+        reader: Callable[[Event], None] | None = None,
+        asker: Asker | None = None,
+        again: RunContext | None = None,
+    ) -> AsyncGenerator[RunContext]:
+        """Where a tool runs that the host calls itself: open, limited, and ended with the client.
+
+        `asker` answers its questions where the client has nobody who does. `again`: the one of a call
+        that goes on with its answers.
+        """
         await self._life.open()
         async with self._life.asks.one():
-            yield self._runner.root(
-                self._run(None), self._main, settings=self._settings, host=self._host(), asker=self._asker
+            if again is not None:
+                again.run.emit = Emitter(reader) if reader is not None else None
+            yield again or self._runner.root(
+                self._run(None, reader),
+                self._main,
+                settings=self._settings,
+                host=self._host(),
+                asker=self._asker or asker,
             )
 
     async def _start(self, again: bool) -> None:

@@ -26,7 +26,7 @@ LAYERS = {
     "client": 5,
     "config": 6,
     "once": 6,
-    "serve": 6,
+    "serving": 6,
     "cli": 7,
     "__main__": 8,
 }

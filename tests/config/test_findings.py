@@ -152,11 +152,13 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
 @pytest.mark.parametrize(
     ("document", "text"),
     [
-        ({"a2a": {}}, "a2a: serving agents is not supported by this version"),
-        (
-            {"mcpServer": {}},
-            "mcpServer: serving tools is not supported by this version; servers to connect to",
-        ),
+        ({"a2a": {"tokn": "x"}}, "a2a.tokn: unknown key; did you mean 'token'?"),
+        ({"a2a": {"token": ""}}, "a2a.token: it is empty; leave the key away"),
+        ({"a2a": {"url": "x"}}, "a2a.url: "),
+        ({"mcpServer": {"command": "x"}}, "mcpServer.command: unknown key"),
+        ({"mcpServer": {"agents": "x"}}, "mcpServer.agents: it must be a list, not text"),
+        ({"serve": {"port": 70000}}, "serve.port: "),
+        ({"serve": {"deadline": 0}}, "serve.deadline: "),
         ({"resources": {}}, "resources: documents of graphs are not supported by this version"),
         ({"runtime": {}}, "runtime: documents of graphs are not supported by this version"),
         (

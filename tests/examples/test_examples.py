@@ -123,6 +123,14 @@ SAYS = {
         '  {"ordered": 5, "left": 7}',
         "Five green teas are ordered",
     ],
+    "serve": [
+        "card: Storekeeper: Keeps the shop in stock.",
+        'it asks: run order with {"item": "tea", "count": 20}?',
+        "it says: 20 packs of tea are on their way.",
+        "tools: levels\nlevels: ",
+        '"tea":23',
+        "without the token: 401",
+    ],
     "streaming": [
         "main: starts forecaster.oslo",
         "forecaster.rome: measure -> 19 degrees",

@@ -103,7 +103,7 @@ class RemoteRun:
                 return Outcome(status="incomplete", limit=frame.hit(run, "max_turns", frame.max_turns))
             frame.turns += 1
             reply = await exchange.moved_on() if request is not None and not parts else None
-            reply = reply or await exchange.send(parts or to_a2a([TextPart(_GRANTED)]), self._metadata)
+            reply = reply or await self._sent(exchange, parts, granted=request is not None and not parts)
             frame.check_cancelled()
             self._keep(reply)
             if reply.state in ("", "completed"):
@@ -112,6 +112,16 @@ class RemoteRun:
                 detail = f": {_cut(reply.said)}" if reply.said.strip() else ""
                 raise RunError(run.redact(f"A2A task {reply.task_id} {reply.state}{detail}"))
             request = self._question(reply)
+
+    async def _sent(self, exchange: Exchange, parts: Sequence[A2APart], *, granted: bool) -> Reply:
+        """The reply to `parts`, or to word that something was granted, which the agent may know already."""
+        try:
+            return await exchange.send(parts or to_a2a([TextPart(_GRANTED)]), self._metadata)
+        except Fault:
+            reply = await exchange.moved_on() if granted else None  # it went on just before we spoke
+            if reply is None:
+                raise
+            return reply
 
     def _question(self, reply: Reply) -> Request:
         asked = _cut(reply.said) or f"remote agent {self._remote.name!r} needs {reply.state[:-9]}"

@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tools(commands)
     _add_agents(commands)
     _add_translate(commands)
+    _add_serve(commands)
     _add_config(commands)
     _add_init(commands)
     return parser
@@ -175,6 +176,25 @@ def _add_agents(commands: Commands) -> None:
     agents.add_argument("--json", action="store_true", help="one JSON object")
     agents.set_defaults(reported=REPORTED)
     _add_sources(agents)
+
+
+def _add_serve(commands: Commands) -> None:
+    serve = _command(
+        commands,
+        "serve",
+        "toolnexus.cli.serve",
+        "serve a document's client: as an A2A agent, as an MCP server",
+        "Serve what the tables [a2a] and [mcpServer] of a document say, on one port, until a signal; or "
+        "the tools alone to the program that started this one (--stdio).",
+    )
+    where = serve.add_argument_group("where", "these take the place of what the document says")
+    where.add_argument("--stdio", action="store_true", help="MCP over standard input and output, no port")
+    where.add_argument("--host", metavar="ADDRESS", help="listen here (default 127.0.0.1)")
+    where.add_argument("--port", type=_port, metavar="N", help="on this port (default 8000; 0: any free)")
+    where.add_argument("--token-env", metavar="NAME", help="the variable that holds the token of callers")
+    where.add_argument("--allow-anonymous", action="store_true", help="let other machines in without a token")
+    _add_client(serve)
+    _add_memory(serve)
 
 
 def _add_config(commands: Commands) -> None:
@@ -351,6 +371,14 @@ def _reply(text: str) -> tuple[str, str]:
     if not id.strip() or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} must look like req_1234=the answer")
     return id.strip(), answer
+
+
+def _port(text: str) -> int:
+    with suppress(ValueError):
+        value = int(text)
+        if 0 <= value <= 65535:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} must be a port, 0 to 65535")
 
 
 def _alias(text: str) -> tuple[str, str]:

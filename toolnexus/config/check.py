@@ -26,7 +26,7 @@ _TYPES = {
     "dict_type": "a table",
     "model_type": "a table",
 }
-_SECRET = ("api_key", "headers")
+_SECRET = ("api_key", "headers", "token")
 
 
 @dataclass(frozen=True, slots=True)

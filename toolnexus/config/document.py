@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,17 @@ class Document:
 
     def lacking(self) -> list[str]:
         """What the surroundings lack to use all of it, a line each: variables, folders, files."""
-        return str(self._error(lines)).splitlines() if (lines := self._settings.lacking({})) else []
+        lines = [*self._settings.lacking({}), *self._settings.lacking_to_serve()]
+        return str(self._error(lines)).splitlines() if lines else []
+
+    def serving(self) -> dict[str, Any]:
+        """The keyword arguments of `serve` that it gives; `a2a` and `mcp` when it has their tables.
+
+        Raises `ConfigError` with a line for everything that is missing around it.
+        """
+        if lacking := self._settings.lacking_to_serve():
+            raise self._error(lacking)
+        return deepcopy(self._settings.serving)
 
     def address(self, overrides: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """Base URL and key of its model beside some options of the host; each None when it says none.

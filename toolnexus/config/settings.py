@@ -15,6 +15,8 @@ from toolnexus.config.endpoint import OPTIONS, read_endpoint
 from toolnexus.config.http_tools import read_tools
 from toolnexus.config.roles import MODELS, Roles, read_roles
 from toolnexus.config.servers import read_mcp, read_servers
+from toolnexus.config.serving import OPTIONS as SERVING
+from toolnexus.config.serving import read_serving
 from toolnexus.config.unasked import unasked
 from toolnexus.config.values import Filler
 from toolnexus.core.usage import Budget, Price
@@ -64,6 +66,7 @@ class Settings:
             self.makers["agents"] = self.roles.make
         self._store()
         self._workdir()
+        self.serving = read_serving(root, self.filler, self.report)
 
     def lacking(self, overrides: Mapping[str, Any]) -> list[str]:
         """What is not there of all that is used beside options that the host gives itself."""
@@ -76,6 +79,10 @@ class Settings:
         """What is not there of all that is used when nothing is asked or stored."""
         unused = {*overrides, "store", "allowed_models"}
         return self.filler.lacking([name for name in self.makers if name not in unused])
+
+    def lacking_to_serve(self) -> list[str]:
+        """What is not there of what is used beside the client when it is served."""
+        return self.filler.lacking(SERVING)
 
     def options_to_look(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a client that is not asked."""

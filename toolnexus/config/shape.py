@@ -308,6 +308,51 @@ class AgentFiles(Table):
     )
 
 
+class A2A(Table):
+    """The client as an A2A agent, with `toolnexus serve`."""
+
+    name: Text | None = Field(None, description="What its card calls it ('toolnexus').")
+    description: Text | None = Field(None, description="What its card says of it.")
+    version: Text | None = Field(None, description="Its version ('1.0').")
+    agent: AgentName | None = Field(None, description="Who answers. Without: the client itself.")
+    token: str | None = Field(
+        None, description="What callers send as bearer token, as '${NAME}'. Without: nobody needs one."
+    )
+    url: Text | None = Field(
+        None, description="The address on its card, when that is another than it listens on."
+    )
+    tasks: Text | None = Field(
+        None, description="The SQLite file, or the URL of a database, that keeps tasks. Without: in memory."
+    )
+
+
+class McpServer(Table):
+    """The client's tools as an MCP server, with `toolnexus serve`."""
+
+    name: Text | None = Field(None, description="What it calls itself ('toolnexus').")
+    instructions: Text | None = Field(None, description="What a model of the caller should know of it.")
+    tools: Filter | None = Field(None, description="Which tools: names and globs, or {name: bool}. All.")
+    agents: list[AgentName] | None = Field(None, description="Agents, each as one more tool.")
+    token: str | None = Field(
+        None, description="What callers send as bearer token, as '${NAME}'. Without: nobody needs one."
+    )
+
+
+class Serve(Table):
+    """Where `toolnexus serve` listens, and what it takes on."""
+
+    host: Text | None = Field(None, description="The address to listen on (127.0.0.1).")
+    port: Annotated[int, Field(ge=0, le=65535)] | None = Field(None, description="The port (8000).")
+    allowed_hosts: list[Text] | None = Field(
+        None, description="More names that callers may use for it; ['*']: any."
+    )
+    max_concurrent: Count | None = Field(None, description="Runs and tool calls at once (64).")
+    max_body: Count | None = Field(None, description="Bytes of one request (20 MiB).")
+    deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Seconds of one run or call (600)."
+    )
+
+
 _LATER = "not supported by this version"
 _OTHER_HOST = 'this is the MCP file of another host; name it in a document: mcp = "path/of/the/file.json"'
 
@@ -411,9 +456,12 @@ class Root(Table):
     workdir: Text | None = Field(
         None, description="The folder of the file tools. Without: the current one, wherever this file is."
     )
+    a2a: A2A | None = Field(None, description="The client as an A2A agent, with `toolnexus serve`.")
+    mcp_server: McpServer | None = Field(
+        None, alias="mcpServer", description="Its tools as an MCP server, with `toolnexus serve`."
+    )
+    serve: Serve | None = Field(None, description="Where `toolnexus serve` listens, and its bounds.")
     hints: ClassVar[Mapping[str, str]] = {
-        "a2a": f"serving agents is {_LATER}",
-        "mcp_server": f"serving tools is {_LATER}; servers to connect to stand under 'mcpServers'",
         "resources": f"documents of graphs are {_LATER}",
         "runtime": f"documents of graphs are {_LATER}",
         "servers": _OTHER_HOST,

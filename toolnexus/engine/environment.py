@@ -74,6 +74,8 @@ class Environment:
         """With more tools than this, most are found with `tool_search` instead of being declared."""
         self.task_options: tuple[str, ...] = ()
         """What `task` can besides, `task_continue`: builtin options that the host set."""
+        self.changed: list[Callable[[], None]] = []
+        """Called whenever the toolkit may be another one."""
         self._toolkit = Toolkit()
         self._views: dict[tuple[Any, ...], tuple[Definition, tuple[Denial, ...], View]] = {}
 
@@ -86,6 +88,8 @@ class Environment:
         """Take what the sources offer now."""
         self._toolkit = Toolkit(self.sources.tools())
         self._views.clear()
+        for tell in self.changed:
+            tell()
 
     def model(self, agent: Definition, ctx: RunContext) -> Model:
         """The model that runs `agent`: its own, or its caller's. Raises `ConfigError` without any."""

@@ -1,0 +1,144 @@
+"""`toolnexus serve`: a document's client for others."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.helpers import CLI, below, environment, until
+from toolnexus.cli.main import main
+from toolnexus.testing import ScriptedEndpoint
+
+SERVER = Path(__file__).parents[1] / "servers" / "rough_mcp.py"
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **env: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
+    """The command with the lines that it says at its start."""
+    with program(folder, *arguments, "--port", "0", **env) as process:
+        assert process.stderr is not None
+        lines: list[str] = []
+        while not (lines and re.match(r"    \d+ tools?: ", lines[-1])):
+            line = process.stderr.readline()
+            assert line, lines
+            lines.append(line.rstrip())
+        yield process, lines
+
+
+@contextmanager
+def program(folder: Path, *arguments: str, **env: str) -> Generator[subprocess.Popen[str]]:
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command, known = [*CLI, "serve", *arguments], environment(folder, env)
+    with subprocess.Popen(command, cwd=folder, env=known, text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_document_is_served_until_a_signal(tmp_path: Path) -> None:
+    """[CLI-115] It says where it listens and what there is; SIGTERM ends it, its servers and its runs."""
+    with ScriptedEndpoint([{"text": "at your service"}, {"hang": True}]) as endpoint:
+        document: dict[str, Any] = {
+            "model": "openai:gpt-x",
+            "base_url": endpoint.url,
+            "builtins": False,
+            "mcpServers": {"rough": {"command": sys.executable, "args": [str(SERVER)]}},
+            "a2a": {"name": "clerk", "token": "${CLERK_TOKEN}"},
+            "mcpServer": {"token": "${CLERK_TOKEN}", "tools": ["rough_echo"]},
+        }
+        (tmp_path / "t.json").write_text(json.dumps(document))
+        with serving(tmp_path, "--config", "t.json", CLERK_TOKEN="right-token") as (process, lines):
+            url = lines[0].removeprefix("listening on ")
+            assert url.startswith("http://127.0.0.1:")
+            assert f"  A2A agent 'clerk': {url}/ (a token is needed)" in lines
+            assert "right-token" not in "".join(lines)
+            headers = {"authorization": "Bearer right-token", "a2a-version": "1.0"}
+            with httpx.Client(base_url=url, headers=headers, timeout=20) as http:
+                message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+                body: dict[str, Any] = {"message": message}
+                task = http.post("/v1/message:send", json=body).json()["task"]
+                assert task["artifacts"][0]["parts"][0]["text"] == "at your service"
+                assert http.post("/", json={}, headers={"authorization": ""}).status_code == 401
+                body["configuration"] = {"returnImmediately": True}
+                assert http.post("/v1/message:send", json=body).status_code == 200
+            children = below(process.pid)
+            assert children
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 128 + signal.SIGTERM
+            assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+
+
+def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
+    """[CLI-116] `--stdio` needs no key and no table; standard output has the protocol alone; exit 0."""
+    (tmp_path / "note.txt").write_text("milk")
+    messages: list[dict[str, Any]] = [
+        {
+            "method": "initialize",
+            "id": 1,
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"method": "tools/list", "id": 2},
+    ]
+    with program(tmp_path, "--stdio") as process:
+        assert process.stdin is not None and process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert {t["name"] for t in answers[1]["result"]["tools"]} == {"question", "read", "grep", "glob"}
+        rest, errors = process.communicate(timeout=20)
+    assert (process.returncode, rest) == (0, "") and "Traceback" not in errors
+    assert "there is no model" in errors
+
+
+@pytest.mark.parametrize(
+    ("document", "arguments", "said"),
+    [
+        ({}, (), "nothing to serve: the document needs a table [a2a]"),
+        ({"a2a": {"token": "${NO_SUCH}"}}, (), "a2a.token: needs the environment variable 'NO_SUCH'"),
+        ({"mcpServer": {}}, ("--host", "0.0.0.0"), "host='0.0.0.0' is reached from other machines"),
+        ({"mcpServer": {}}, ("--token-env", "NO_SUCH"), "--token-env: the environment has no 'NO_SUCH'"),
+        ({"mcpServer": {"agents": ["helpr"]}}, (), "mcp.agents: there is no 'helpr'"),
+        ({"mcpServer": {}}, ("--port", "x"), "'x' must be a port, 0 to 65535"),
+    ],
+)
+def test_what_cannot_be_served_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    document: dict[str, Any],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    """[CLI-117] Exit 2, before anything listens."""
+    options: dict[str, Any] = {
+        "model": "openai:gpt-x",
+        "base_url": "http://127.0.0.1:9/v1",
+        "agents": {"helper": {}},
+    }
+    (tmp_path / "t.json").write_text(json.dumps({**options, **document}))
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(["serve", "--config", "t.json", *arguments])
+    except SystemExit as wrong:
+        code = wrong.code
+    told = capsys.readouterr()
+    assert code == 2 and said in told.err and told.out == ""

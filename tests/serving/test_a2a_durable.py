@@ -1,0 +1,151 @@
+"""An A2A agent that ends and comes back, is overloaded, and whose store breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.server.context import ServerCallContext
+from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore
+from a2a.types import Task, TaskState
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from tests.serving.callers import Caller, asked, calling, said, state, text
+from tests.serving.kit import Kit, client
+from toolnexus import ConfigError, SqliteStore, StoreError, serve
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def running(kit: Kit, folder: Path | None, **options: Any) -> AsyncGenerator[Caller]:
+    """A server whose tasks and conversations are in `folder`."""
+    store = {"store": SqliteStore(folder / "chats.db")} if folder is not None else {}
+    tasks = folder / "tasks.db" if folder is not None else None
+    async with client(kit, **store) as owner, serve(owner, a2a={"tasks": tasks}, **options) as server:
+        async with calling(server.url) as caller:
+            yield caller
+
+
+async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
+    """[A2A-70] The answer to a task of the server before goes on with its run, and nothing runs twice."""
+    kit = Kit()
+    async with running(kit, tmp_path) as caller:
+        task = await caller.send("pay ann bob")
+        assert state(task) == "input_required"
+    async with running(kit, tmp_path) as caller:
+        again = await caller.get(task.id)
+        assert said(again) == "pay ann?" and asked(again) == asked(task)
+        task = await caller.send("yes", task=task)
+        assert said(task) == "pay bob?" and kit.paid == ["ann"]
+    async with running(kit, tmp_path) as caller:
+        task = await caller.send("yes", task=task)
+        assert text(task) == "paid ann; paid bob" and kit.paid == ["ann", "bob"]
+        assert text(await caller.send("recall", context=task.context_id)) == "pay ann bob / recall"
+
+
+async def test_a_question_whose_task_is_lost_does_not_block_its_context(tmp_path: Path) -> None:
+    """[A2A-71] Cancelled behind a restart, or of a store that forgot it: it is given up."""
+    kit = Kit()
+    async with running(kit, tmp_path) as caller:
+        cancelled, forgotten = await caller.send("pay ann"), await caller.send("pay bob")
+    async with running(kit, tmp_path) as caller:
+        assert state(await caller.cancel(cancelled.id)) == "canceled"
+        assert text(await caller.send("hello", context=cancelled.context_id)) == "helped with 'hello'"
+    (tmp_path / "tasks.db").unlink()
+    async with running(kit, tmp_path) as caller:
+        assert text(await caller.send("hello", context=forgotten.context_id)) == "helped with 'hello'"
+    assert kit.paid == []
+
+
+async def test_the_end_of_a_server_is_the_end_of_its_runs(tmp_path: Path) -> None:
+    """[A2A-72] They are cancelled, and both stores know it; one that a crash left under way has failed."""
+    kit = Kit()
+    async with running(kit, tmp_path) as caller:
+        task = await caller.send("call hang", return_immediately=True)
+        async with asyncio.timeout(10):
+            await kit.started.wait()
+    assert kit.cancelled.is_set()
+    async with running(kit, tmp_path) as caller:
+        task = await caller.get(task.id)
+        assert state(task) == "canceled" and said(task) == "The server was stopped before this was done."
+        assert text(await caller.send("recall", context=task.context_id)) == "call hang / recall"
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'tasks.db'}")
+    crashed = Task(id="crashed", context_id="c")
+    crashed.status.state = TaskState.TASK_STATE_WORKING
+    await DatabaseTaskStore(engine).save(crashed, ServerCallContext())
+    await engine.dispose()
+    async with running(kit, tmp_path) as caller:
+        lost = await caller.get("crashed")
+        assert state(lost) == "failed" and said(lost).startswith("The server ended before this was done")
+
+
+async def test_a_run_without_its_caller_still_counts() -> None:
+    """[A2A-73] Beyond the most a message is 503; asking, cancelling and the card work, and free the place."""
+    kit = Kit()
+    async with running(kit, None, max_concurrent=1) as caller:
+        task = await caller.send("call hang", return_immediately=True)
+        await kit.started.wait()
+        url = caller.client._transport.url  # type: ignore[attr-defined]
+        async with httpx.AsyncClient(timeout=20, headers={"a2a-version": "1.0"}) as http:
+            body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
+            full = await http.post(f"{url}v1/message:send", json=body)
+            assert full.status_code == 503 and full.headers["retry-after"] == "1"
+            assert (await http.get(f"{url}.well-known/agent-card.json")).status_code == 200
+        assert state(await caller.get(task.id)) == "working"
+        assert state(await caller.cancel(task.id)) == "canceled"
+        assert text(await caller.send("hello")) == "helped with 'hello'"
+
+
+async def test_many_at_once_stay_apart() -> None:
+    """[A2A-74] Parallel tasks in contexts of their own, and one after the other in one."""
+    async with running(Kit(), None) as caller:
+        apart = await asyncio.gather(*(caller.send(f"recall {i}", context=f"c{i}") for i in range(20)))
+        assert [text(task) for task in apart] == [f"recall {i}" for i in range(20)]
+        together = await asyncio.gather(*(caller.send("recall", context="one") for _ in range(5)))
+        assert sorted(len(text(task).split(" / ")) for task in together) == [1, 2, 3, 4, 5]
+
+
+class Broken(InMemoryTaskStore):
+    async def save(self, task: Task, context: ServerCallContext) -> None:
+        raise OSError("disk at /srv/secret/tasks is full")
+
+
+async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """[A2A-75] An error of the protocol; the log names it."""
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)
+    async with client(Kit()) as owner, serve(owner, a2a={"tasks": Broken()}) as server:
+        async with calling(server.url) as caller, httpx.AsyncClient(timeout=20) as http:
+            body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
+            response = await http.post(
+                f"{server.url}/v1/message:send", json=body, headers={"a2a-version": "1.0"}
+            )
+            assert response.status_code == 500 and "the task store failed" in response.text
+            assert "/srv/secret" not in response.text
+            assert caller
+
+
+@pytest.mark.parametrize(
+    ("tasks", "error", "why"),
+    [
+        ("", ConfigError, "a2a.tasks=''"),
+        ("nosuch://user:hunter2@host/x", ConfigError, "'nosuch' is no database that can be used"),
+        ("{folder}", ConfigError, "is a folder; give the path of a file"),
+        ("{folder}/none/tasks.db", ConfigError, "is in a folder that does not exist"),
+        ("{folder}/text", StoreError, "it cannot be used as a database"),
+    ],
+)
+async def test_what_is_no_database_is_told(tmp_path: Path, tasks: str, error: Any, why: str) -> None:
+    """[A2A-76] Before anything is served, without its password."""
+    (tmp_path / "text").write_text("not a database, and long enough to be none " * 50)
+    async with client(Kit()) as owner:
+        with pytest.raises(error, match=why) as told:
+            async with serve(owner, a2a={"tasks": tasks.format(folder=tmp_path)}):
+                pass
+    assert "hunter2" not in str(told.value)

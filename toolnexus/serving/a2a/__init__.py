@@ -1,0 +1,1 @@
+"""A client as an A2A agent."""

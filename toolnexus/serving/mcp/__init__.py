@@ -1,0 +1,1 @@
+"""A client's tools and agents as an MCP server."""
