@@ -42,7 +42,7 @@ class Asked:
 
     @property
     def anthropic(self) -> bool:
-        return self.target.endswith("/messages")
+        return self.target.partition("?")[0].endswith("/messages")
 
 
 Make = Callable[[Asked], Answer]

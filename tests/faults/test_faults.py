@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import traceback
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,15 @@ class Stand:
         login = {"x-api-key": key} if style == "anthropic" else {"authorization": f"Bearer {key}"}
         return cls(name, wire=HttpWire(url, {**login, **secrets}, silence=SILENCE), retries=QUICK)
 
-    async def ask(self, client: Client, prompt: str, conversation: str) -> RunResult:
+    async def ask(self, client: Client, prompt: str, conversation: str, **options: Any) -> RunResult:
         """What the run gave, whatever way it ended."""
+        return await self.giving(
+            self.way.ask(client, prompt, self.events, conversation=conversation, **options)
+        )
+
+    async def giving(self, run: Awaitable[RunResult]) -> RunResult:
         try:
-            return await self.way.ask(client, prompt, self.events, conversation=conversation)
+            return await run
         except ModelError as error:
             self.texts.append("".join(traceback.format_exception(error)))
             assert error is error.result.error or str(error) == str(error.result.error)

@@ -138,7 +138,7 @@ async def test_a_cursor_that_comes_back_ends_the_listing(caplog: pytest.LogCaptu
         async with opened(server("--same-cursor")) as source:
             names = [t.original_name for t in source.tools]
     assert len(names) == len(set(names)) > 0
-    assert "gave the cursor '7' twice" in caplog.text
+    assert "gave the same cursor twice" in caplog.text
 
 
 async def test_odd_tools_do_not_cost_the_listing(caplog: pytest.LogCaptureFixture) -> None:

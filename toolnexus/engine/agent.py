@@ -123,7 +123,7 @@ class Agent:
         """
         ctx, environment, answering = await self._begin(input, ctx)
         frame = ctx.frame
-        calls = frame.transcript[-1].tool_calls if frame.resumed is not None else ()
+        calls = frame.transcript[-1].tool_calls if frame.resumed is not None and frame.transcript else ()
         if not calls:
             frame.resumed = None  # nothing was open: what is called from now on is new
             if (end := await self._rest(ctx)) is not None:

@@ -287,7 +287,9 @@ def _ended_result(
             raise RunError(f"request {answer.id!r} was answered already, and differently")
     if not answers:
         raise RunError(f"conversation {id!r} has no run that waits; ask it instead")
-    return RunResult(status=ended["status"], text=ended["text"], output=ended["text"], messages=messages)
+    why, text = ended.get("error"), ended["text"]
+    error = None if why is None else RunError(why)
+    return RunResult(status=ended["status"], text=text, output=text, messages=messages, error=error)
 
 
 def _log_loss(id: str, save: asyncio.Task[None]) -> None:

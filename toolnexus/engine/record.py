@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,6 +46,7 @@ class Record:
         self._beside: Mapping[str, Any] | None = None
         """The state of a run that waits in the same conversation: it is not ours to end."""
         self.below = Transcripts(store, id)
+        self._stepping: asyncio.Task[None] | None = None
 
     async def claim(self) -> None:
         """Mark the run as resumed by us, before any of it runs. Raises `StoreConflict` when it changed."""
@@ -58,16 +60,21 @@ class Record:
     async def step(self, transcript: Sequence[Message], snapshot: Snapshot) -> None:
         """Keep what was done so far: a run that ends without another word can go on from here.
 
-        A store that fails is tried again at the end of the run, and then its error is raised. Raises
-        `StoreConflict` when somebody else took the run over.
+        A store that fails is tried again at the end of the run, and then its error is raised. A cancel
+        ends the wait and not the write: nobody could know whether it happened, and it would be made twice.
+        Raises `StoreConflict` when somebody else took the run over.
         """
         if self._broken:
             return
         state: dict[str, Any] = {"snapshot": snapshot.to_json(), "start": self._start}
         if self._resumed is not None:
             state["resumed"] = self._resumed.state["resumed"]
+        self._stepping = asyncio.create_task(self._step(transcript[self.kept :], state))
+        await asyncio.shield(self._stepping)
+
+    async def _step(self, messages: Sequence[Message], state: Mapping[str, Any]) -> None:
         try:
-            await self._write(transcript[self.kept :], state)
+            await self._write(messages, state)
         except StoreConflict:
             raise
         except StoreError as error:
@@ -79,6 +86,11 @@ class Record:
 
         The results of a batch that waits are kept in its snapshot only, until the batch is whole.
         """
+        if self._stepping is not None:
+            if not self._stepping.done():
+                await asyncio.wait([self._stepping])
+            if not self._stepping.cancelled():
+                self._stepping.exception()  # a conflict shows again at the write below
         await self._own_end(result, inbox)
         await self.below.keep_all(result.sub_agents)
 
@@ -101,7 +113,8 @@ class Record:
         if self._resumed is None or not self._resumed.snapshot.answers:
             return None
         answers = {id: answer.to_json() for id, answer in self._resumed.snapshot.answers.items()}
-        return {"ended": {"status": result.status, "text": result.text, "answers": answers}}
+        why = None if result.error is None else str(result.error) or type(result.error).__name__
+        return {"ended": {"status": result.status, "text": result.text, "error": why, "answers": answers}}
 
     async def _write(self, messages: Sequence[Message], state: Mapping[str, Any] | None) -> None:
         while True:

@@ -86,7 +86,7 @@ class LocalRunner:
         if journal is not None:
 
             async def step(frame: Frame) -> None:
-                point = FramePoint(path=frame.path, messages=())
+                point = FramePoint(path=frame.path, messages=(), results=dict(frame.results))
                 if frame.background is not None:
                     point = replace(point, **frame.background.as_of_now())
                 await journal.step(frame.transcript, _standing(target, ctx, point))

@@ -13,10 +13,12 @@ from toolnexus.core.messages import Message, ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
+from toolnexus.engine.masking import masked
 from toolnexus.errors import ConfigError, LimitReached, ModelContextError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
+from toolnexus.runtime.redact import Masking, Redactor
 from toolnexus.runtime.tracing import Tracing
 
 T = TypeVar("T")
@@ -48,7 +50,7 @@ async def model_turn(
     sink = None
     if emit is not None:
         emit(TurnStarted(path=frame.path, turn=frame.turns, model=model.name))
-        sink = _Sink(emit, frame.path)
+        sink = _Sink(emit, frame.path, ctx.run.redact)
     request = ModelRequest(
         messages=frame.transcript,
         system=system,
@@ -61,16 +63,24 @@ async def model_turn(
         output=output,
         options=options,
     )
-    for hook in frame.hooks.before_model:
-        request = _kept(await settled(hook(ctx, request)), request, "before_model")
+    try:
+        for hook in frame.hooks.before_model:
+            request = _kept(await settled(hook(ctx, request)), request, "before_model")
+    except BaseException:  # nothing was sent: the claim is for others again
+        frame.ledger.return_request()
+        raise
     try:
         response = await _answered(ctx, model, request)
     except ModelContextError as error:
         response = await _shortened(ctx, model, request, error)
+    finally:
+        if sink is not None:
+            sink.ended()
     for hook in frame.hooks.after_model:
         response = _kept(await settled(hook(ctx, response)), response, "after_model")
     if sink is not None and not sink.wrote and response.message.text:
         sink.text(response.message.text)
+        sink.ended()
     message = _with_unique_ids(response.message, frame)
     frame.transcript.append(message)
     return response if message is response.message else replace(response, message=message)
@@ -113,7 +123,7 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
     ledger, counts = ctx.frame.ledger, ctx.run.counts
     began = time.perf_counter()
     try:
-        response = await model.generate(request)
+        response = masked(await model.generate(request), ctx.run.redact)
     except BaseException as error:
         ledger.record(model.name, _NOTHING if ctx.run.prices is None else _FREE)
         if counts is not None:
@@ -187,21 +197,35 @@ def _kept(changed: Any, value: T, point: str) -> T:
 class _Sink:
     """Turns what happens during a request into events."""
 
-    __slots__ = ("_emit", "_path", "wrote")
+    __slots__ = ("_emit", "_path", "_reasoning", "_text", "wrote")
 
-    def __init__(self, emit: Emitter, path: tuple[str, ...]) -> None:
+    def __init__(self, emit: Emitter, path: tuple[str, ...], redact: Redactor) -> None:
         self._emit = emit
         self._path = path
+        self._text = None if redact.idle else Masking(redact)
+        self._reasoning = None if redact.idle else Masking(redact)
         self.wrote = False
 
     def text(self, delta: str) -> None:
         self.wrote = True
-        self._emit(TextDelta(path=self._path, text=delta))
+        shown = delta if self._text is None else self._text.more(delta)
+        if shown:
+            self._emit(TextDelta(path=self._path, text=shown))
 
     def reasoning(self, delta: str) -> None:
-        self._emit(ReasoningDelta(path=self._path, text=delta))
+        shown = delta if self._reasoning is None else self._reasoning.more(delta)
+        if shown:
+            self._emit(ReasoningDelta(path=self._path, text=shown))
+
+    def ended(self) -> None:
+        """No more comes of this reply."""
+        if self._reasoning is not None and (rest := self._reasoning.rest()):
+            self._emit(ReasoningDelta(path=self._path, text=rest))
+        if self._text is not None and (rest := self._text.rest()):
+            self._emit(TextDelta(path=self._path, text=rest))
 
     def retrying(self, *, attempt: int, delay: float, reason: str, restarted: bool) -> None:
+        self.ended()
         self._emit(
             Retrying(path=self._path, attempt=attempt, delay=delay, reason=reason, restarted=restarted)
         )

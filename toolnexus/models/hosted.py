@@ -252,7 +252,7 @@ class HostedModel(ABC):
             reading.feed(reply)
             return reading.response()
         except _ODD_SHAPE as error:
-            raise self._odd(error) from error
+            raise self._odd(error) from self._redact.cause(error)
 
     async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
         reading = self._reading(sink)
@@ -264,7 +264,7 @@ class HostedModel(ABC):
             except ToolnexusError:
                 raise
             except _ODD_SHAPE as error:
-                raise self._odd(error) from error
+                raise self._odd(error) from self._redact.cause(error)
             if not reading.ended:
                 raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
         except ModelError as error:
@@ -273,7 +273,7 @@ class HostedModel(ABC):
         try:
             return reading.response()
         except _ODD_SHAPE as error:
-            raise self._odd(error) from error
+            raise self._odd(error) from self._redact.cause(error)
 
     def _odd(self, error: Exception) -> ModelResponseError:
         """Replies of any shape may come: what reading one trips over is the endpoint's error."""

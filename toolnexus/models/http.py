@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from toolnexus.errors import ModelConnectionError, ModelError, ModelResponseError
 from toolnexus.models.keys import check_url
@@ -20,6 +20,7 @@ from toolnexus.models.sse import DONE, EventSplitter, parse_event
 from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
 from toolnexus.protocols.http import HttpPool, check_headers, proxy_of
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.secrets import secret_name, secret_value
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, StreamReader
@@ -57,7 +58,8 @@ class HttpWire:
         check_headers(headers or {})
         given = {name.lower(): value for name, value in (headers or {}).items()}
         self._headers = {"content-type": "application/json", "user-agent": "toolnexus", **given}
-        self._secrets = header_secrets(given) if secrets is None else secrets
+        known = header_secrets(given) if secrets is None else secrets
+        self._secrets = (*known, *query_secrets(parts.query))
         self._redact = Redactor(self._secrets)
         self._pool = pool or HttpPool()
         self._holds = False
@@ -80,7 +82,7 @@ class HttpWire:
             async with await self._send(path, body, streamed=False) as response:
                 data = await response.read()
         except (TimeoutError, OSError, _client_error()) as error:
-            raise self._broken(error) from error
+            raise self._broken(error) from self._redact.cause(error)
         finally:
             self._in_flight -= 1
             if self._leaving:
@@ -111,7 +113,7 @@ class HttpWire:
                         if data != DONE and (event := parse_event(data, host)) is not None:
                             yield event
         except (TimeoutError, OSError, _client_error()) as error:
-            raise self._broken(error) from error
+            raise self._broken(error) from self._redact.cause(error)
         finally:
             self._in_flight -= 1
             if self._leaving:
@@ -200,10 +202,23 @@ def _cause(error: Any) -> str:
     return os.strerror(code) if code > 0 else inner.strerror or str(inner) or type(inner).__name__
 
 
+_HARMLESS = frozenset(
+    "accept accept-encoding anthropic-beta anthropic-version content-type http-referer openai-beta"
+    " openai-organization openai-project referer user-agent x-title".split()
+)
+"""Headers whose values are ordinary words, which would be missed in a text."""
+
+
 def header_secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
     """The values of `headers`, and of each what stands behind its scheme (`Bearer …`)."""
-    values = list(headers.values())
+    values = [v for name, v in headers.items() if name.lower() not in _HARMLESS or secret_value(v)]
     return tuple(values + [v.partition(" ")[2] for v in values if " " in v])
+
+
+def query_secrets(query: str) -> tuple[str, ...]:
+    """The values in the query of an address that are secrets by their name, such as `api_key=`."""
+    pairs = parse_qsl(query)
+    return tuple([value for name, value in pairs if secret_name(name)])
 
 
 async def _drain(response: ClientResponse) -> None:

@@ -7,6 +7,7 @@ make a key reach another one.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
@@ -66,7 +67,7 @@ def endpoint(provider: Provider, base_url: str | None, api_key: str | None) -> t
     if wanted is None:
         return url, None
     if not url.startswith("https:"):
-        raise ConfigError(f"base_url={url!r} would send the key of {host} unencrypted; use https")
+        raise ConfigError(f"base_url={_shown(url)!r} would send the key of {host} unencrypted; use https")
     key = os.environ.get(wanted, "").strip()
     if not key:
         raise ConfigError(
@@ -83,10 +84,17 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigError(f"base_url is no URL: {error}") from error
+    except ValueError:  # its text may show a password
+        raise ConfigError("base_url is no URL: look at its host and its port") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"base_url={url!r} must look like 'https://host/path' or 'http://host:port/path'")
+        raise ConfigError(
+            f"base_url={_shown(url)!r} must look like 'https://host/path' or 'http://host:port/path'"
+        )
     if parts.username or parts.password:
         raise ConfigError(f"base_url for {host} must not hold a user or password; put them into headers=…")
     return host
+
+
+def _shown(url: str) -> str:
+    """`url` without what may be secret in it: user, password, query."""
+    return re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url, maxsplit=1)[0])

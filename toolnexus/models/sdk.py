@@ -146,10 +146,11 @@ class SdkWire:
         except self._sdk.APIStatusError as error:
             raise self._status_error(error) from None  # its text is the endpoint's, secrets and all
         except self._sdk.APIConnectionError as error:
-            raise ModelConnectionError(self._text(error.__cause__ or error)) from error
+            raise ModelConnectionError(self._text(error.__cause__ or error)) from self._redact.cause(error)
         except Exception as error:  # of the transport below, or of a login that a client brings along
             lost = type(error).__module__.partition(".")[0] in _TRANSPORTS
-            raise (ModelConnectionError if lost else ModelError)(self._text(error)) from error
+            cls = ModelConnectionError if lost else ModelError
+            raise cls(self._text(error)) from self._redact.cause(error)
 
     def _status_error(self, error: Any) -> ModelError:
         response = error.response

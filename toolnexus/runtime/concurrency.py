@@ -39,19 +39,19 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
         await stop(tasks)
 
 
-async def stop(tasks: Sequence[asyncio.Task[T]]) -> None:
+async def stop(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel what still runs and wait for it, through any number of further cancels."""
-    left = [t for t in tasks if not t.done()]
+    left: list[asyncio.Task[Any]] = [t for t in tasks if not t.done()]
     cancelled: asyncio.CancelledError | None = None
     for task in left:
         task.cancel()
     while left:
         try:
-            _, unfinished = await asyncio.wait(left)
-            left = list(unfinished)
+            await asyncio.wait(left)
         except asyncio.CancelledError as again:
             cancelled = again
             for task in left:
                 task.cancel()
+        left = [t for t in left if not t.done()]
     if cancelled is not None:
         raise cancelled

@@ -481,7 +481,7 @@ class ToolContext:
         """Report progress as a `ToolProgress` event. Costs nothing when nobody reads."""
         run = self.context.run
         if run.emit is not None:
-            told = {k: run.redact(v) if isinstance(v, str) else v for k, v in data.items()}
+            told = run.redact.within(data)
             run.emit(
                 ToolProgress(path=self.path, call_id=self.call.id, message=run.redact(message), data=told)
             )

@@ -107,6 +107,11 @@ class Ledger:
         for meter in self.meters:
             meter.requests += 1
 
+    def return_request(self) -> None:
+        """Give back the claim on a request that was never sent."""
+        for meter in self.meters:
+            meter.requests -= 1
+
     def reserve_tool_call(self) -> None:
         """Claim one tool call. Raises `LimitReached`, outermost budget first, claiming nothing."""
         for meter in self.meters:

@@ -18,7 +18,7 @@ from toolnexus.core.suspension import Answer, Request, check_answer
 from toolnexus.core.usage import TreeUsage, Usage, UsageRow
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, RunError
-from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.snapshot_form import check_form
 
 VERSION = 1
 
@@ -142,11 +142,16 @@ class FramePoint:
     def from_json(cls, data: Mapping[str, Any]) -> FramePoint:
         """Raises `ValueError`, `KeyError` or `TypeError` for anything else than `to_json` wrote."""
         results = message_from_json(data["results"]).tool_results
+        messages = tuple([message_from_json(message) for message in data["messages"]])
+        waiting = {call: _waiting_from_json(waiting) for call, waiting in data["waiting"].items()}
+        calls = {call.id for call in messages[-1].tool_calls} if messages else set[str]()
+        if calls and (unknown := waiting.keys() - calls):
+            raise ValueError(f"the last message has no calls {sorted(unknown)}")
         return cls(
             path=tuple(data["path"]),
-            messages=tuple([message_from_json(message) for message in data["messages"]]),
+            messages=messages,
             results={result.call_id: result for result in results},
-            waiting={call: _waiting_from_json(waiting) for call, waiting in data["waiting"].items()},
+            waiting=waiting,
             turns=data["turns"],
             limits=tuple([_limit_from_json(limit) for limit in data["limits"]]),
             children=tuple(
@@ -200,11 +205,10 @@ class Snapshot:
         """The snapshot that `to_json` wrote. Raises `RunError` that says what is wrong."""
         version = data.get("version")
         if version != VERSION:
-            raise RunError(
-                f"a snapshot of version {version!r} cannot be resumed; this release reads {VERSION}"
-            )
+            shown = repr(version)[:40] if isinstance(version, (int, str)) else type(version).__name__
+            raise RunError(f"a snapshot of version {shown} cannot be resumed; this release reads {VERSION}")
         try:
-            Ledger.from_json(data["ledger"])  # what is torn is found before anything runs
+            check_form(data)
             return cls(
                 agent=data["agent"],
                 frame=FramePoint.from_json(data["frame"]),
@@ -215,8 +219,9 @@ class Snapshot:
                 approved=tuple(data["approved"]),
                 conversation=data.get("conversation"),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"the snapshot is torn: {type(error).__name__} {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+            raise RunError(f"the snapshot is torn: {type(error).__name__} {why}") from None
 
     @property
     def requests(self) -> tuple[Request, ...]:

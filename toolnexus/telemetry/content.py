@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from toolnexus.core.messages import (
     MediaPart,
@@ -16,16 +16,15 @@ from toolnexus.core.messages import (
     ToolResultPart,
 )
 from toolnexus.core.model import ModelRequest
+from toolnexus.runtime.redact import Redactor
 
-Redact = Callable[[str], str]
 
-
-def system(request: ModelRequest, redact: Redact) -> str | None:
+def system(request: ModelRequest, redact: Redactor) -> str | None:
     """The system prompt; None without one."""
     return as_json([{"type": "text", "content": redact(request.system)}]) if request.system else None
 
 
-def messages(given: Sequence[Message], redact: Redact, stop: str | None = None) -> str:
+def messages(given: Sequence[Message], redact: Redactor, stop: str | None = None) -> str:
     """`given`; `stop` is why the model stopped, when they are its reply. Images and files are only named."""
     out: list[dict[str, Any]] = []
     for message in given:
@@ -37,11 +36,11 @@ def messages(given: Sequence[Message], redact: Redact, stop: str | None = None) 
     return as_json(out)
 
 
-def arguments(text: str, redact: Redact) -> Any:
+def arguments(text: str, redact: Redactor) -> Any:
     """The arguments of a call without secrets, also those that are spelt with escapes; text when they
     are no JSON."""
     try:
-        return _masked(json.loads(text or "{}"), redact)
+        return redact.within(json.loads(text or "{}"))
     except (ValueError, RecursionError):
         return redact(text)
 
@@ -51,7 +50,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _part(part: Part, redact: Redact) -> dict[str, Any] | None:
+def _part(part: Part, redact: Redactor) -> dict[str, Any] | None:
     match part:
         case TextPart():
             return {"type": "text", "content": redact(part.text)}
@@ -66,13 +65,3 @@ def _part(part: Part, redact: Redact) -> dict[str, Any] | None:
             return {"type": "media", "mime_type": part.mime_type}
         case _:
             return None
-
-
-def _masked(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, list):
-        return [_masked(item, redact) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {redact(k): _masked(v, redact) for k, v in cast("dict[str, Any]", value).items()}
-    return value

@@ -27,6 +27,7 @@ from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
 from toolnexus.runtime.hooks import HookSet, settled
 from toolnexus.runtime.ledger import Ledger
+from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Waiting
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
@@ -328,9 +329,15 @@ def _text(error: BaseException, run: Run) -> str:
 
 
 def _located(request: Request, ctx: ToolContext) -> Request:
-    prompt = ctx.context.run.redact(request.prompt)  # it is shown, reported, and may stay in the transcript
-    data = {**(request.data or {}), "path": list(ctx.path)}
-    return replace(request, prompt=prompt, data=data, digest=call_digest(ctx.tool.name, ctx.arguments))
+    digest = call_digest(ctx.tool.name, ctx.arguments)
+    return replace(located(request, ctx.path, ctx.context.run.redact), digest=digest)
+
+
+def located(request: Request, path: Sequence[str], redact: Redactor) -> Request:
+    """`request` with the path of who asks, as it may be shown, reported and kept."""
+    shown = redact.within({**(request.data or {}), "path": list(path)})
+    url = request.url and redact(request.url)
+    return replace(request, prompt=redact(request.prompt), url=url, data=shown)
 
 
 def _fits(result: ToolResult, run: Run) -> bool:
@@ -346,8 +353,7 @@ async def _fit(result: ToolResult, run: Run) -> ToolResult:
         result = await bounded(result, run)
     output = run.redact(result.output)
     if result.metadata:
-        told = {k: run.redact(v) if isinstance(v, str) else v for k, v in result.metadata.items()}
-        result = replace(result, metadata=told)
+        result = replace(result, metadata=run.redact.within(result.metadata))
     if needs_cut(output):
         try:
             where = str(await run_in_thread(run.spill.write, output))

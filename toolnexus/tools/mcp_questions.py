@@ -19,6 +19,7 @@ from toolnexus.core.tools import ToolResult
 from toolnexus.errors import ToolError
 from toolnexus.protocols.mcp.call import Round
 from toolnexus.runtime.context import ToolContext
+from toolnexus.tools.invoke import located
 
 
 class Questions:
@@ -64,8 +65,7 @@ class Questions:
             return known
         is_new = request.digest is None
         if is_new:
-            prompt, data = run.redact(request.prompt), {**(request.data or {}), "path": list(self._ctx.path)}
-            request = replace(request, prompt=prompt, data=data, digest=self._digest)
+            request = replace(located(request, self._ctx.path, run.redact), digest=self._digest)
         self._put[request.id] = request
         if key:
             self._asked[key] = request

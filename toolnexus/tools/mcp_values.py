@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from toolnexus.core.files import read_text, reason
 from toolnexus.errors import ConfigError, UnsetVariable, VariableError
@@ -142,7 +143,9 @@ class Reader:
         except ValueError:  # its text may show a password
             raise ConfigError(f"{self._place}: 'url' is no valid address; look at its host") from None
         if parts.password:
-            self.note(parts.password)
+            login = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+            for secret in (parts.password, unquote(parts.password), b64encode(login.encode()).decode()):
+                self.note(secret)
         for name, value in parse_qsl(parts.query):
             if _sensitive(name):
                 self.note(value)

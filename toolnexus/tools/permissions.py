@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import urlsplit
 
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
@@ -40,6 +41,12 @@ _SUBJECT = {
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\$`])*\"|\\.", re.DOTALL)
 _UNREADABLE = re.compile(r"[$`<>()\"'\\]|\b(?:eval|exec|source|command|builtin)\b")
+_AROUND = re.compile(r"[;|&\n(){}`<>]")
+_BEFORE = re.compile(
+    r"[A-Za-z_]\w*\+?=.*|-.*|!|if|then|elif|else|while|until|do|time|coproc|exec|command|builtin|eval"
+    r"|(?:.*/)?(?:env|nohup|sudo|xargs|nice|timeout|(?:ba|da|z)?sh)",
+    re.DOTALL,
+)
 _BETWEEN = re.compile(r"&&|\|\||[;|&\n]")
 
 
@@ -126,11 +133,16 @@ class Rules:
         about = [rule for rule in self.rules if rule.names(tool)]
         if not about:
             return None
+        found: list[Rule] = []
         if tool.name == "bash" and tool.source == "builtin":
-            parts, sure = commands(str(arguments.get("command", "")))
+            line = str(arguments.get("command", ""))
+            parts, sure = commands(line)
+            patterns = [rule for rule in about if rule.subject is not None]
+            wide = [_best(patterns, program, sure=True) for program in programs(line)]
+            found = [rule for rule in wide if rule is not None and rule.verdict != "allow"]
         else:
             parts, sure = subjects(tool, arguments, root), True
-        found = [rule for part in parts if (rule := _best(about, part, sure)) is not None]
+        found += [rule for part in parts if (rule := _best(about, part, sure)) is not None]
         return max(found, key=lambda rule: _STRICTNESS[rule.verdict]) if found else None
 
     def _of_subject(self, tool: str, subject: str) -> Verdict | None:
@@ -169,7 +181,7 @@ def subjects(tool: Tool, arguments: Mapping[str, Any], root: Path) -> list[str]:
     key = _SUBJECT.get(tool.name) if tool.source in ("builtin", "skill") else None
     if key is not None:
         subject = str(arguments.get(key, "."))
-        return [_plain(subject, root) if key == "path" else subject]
+        return [_plain(subject, root) if key == "path" else _address(subject) if key == "url" else subject]
     texts = [value for value in arguments.values() if isinstance(value, str)]
     if len(arguments) == 1 and texts:
         return texts
@@ -181,6 +193,30 @@ def _plain(path: str, root: Path) -> str:
     whole = os.path.normpath(os.path.join(root, path))
     inside = os.path.relpath(whole, root)
     return whole if inside.startswith("..") else inside.replace(os.sep, "/")
+
+
+def _address(url: str) -> str:
+    """An address in the one spelling that patterns are written in: no user, scheme and host in lower case."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return url
+    host = parts.netloc.rpartition("@")[2].lower()
+    return parts._replace(scheme=parts.scheme.lower(), netloc=host).geturl()
+
+
+def programs(line: str) -> Iterator[str]:
+    """What a command line may run, read in the widest way: inside groups and expansions, behind variables
+    and words that run others, without quotes and folder. It can only narrow what is allowed."""
+    plain = _QUOTED.sub(lambda match: "x" * len(match[0]), line)
+    start = 0
+    for end in [*[match.start() for match in _AROUND.finditer(plain)], len(line)]:
+        words = re.sub(r"[\\'\"]", "", line[start:end]).split()
+        while words and _BEFORE.fullmatch(words[0]):
+            del words[0]
+        if words:
+            yield " ".join([words[0].rpartition("/")[2], *words[1:]])
+        start = end + 1
 
 
 def commands(line: str) -> tuple[list[str], bool]:

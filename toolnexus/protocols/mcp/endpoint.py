@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
+
+from toolnexus.runtime.redact import Redactor
 
 Era = Literal["handshake", "stateless"]
 """`handshake`: a session that begins with `initialize` (2024-11-05 … 2025-11-25). `stateless`:
@@ -55,3 +57,8 @@ class ListedTool:
     name: str
     description: str
     input_schema: Mapping[str, Any]
+
+    def masked(self, redact: Redactor) -> ListedTool:
+        """The same without secrets: a server may write what it was given into its descriptions."""
+        description, schema = redact(self.description), redact.within(self.input_schema)
+        return replace(self, description=description, input_schema=schema)

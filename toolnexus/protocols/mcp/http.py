@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import reduce
 from typing import Any
+from weakref import WeakSet
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -30,6 +33,25 @@ _FAREWELL = 1.0
 _RETRY_AFTER = 0.2
 
 
+class _Addresses(logging.Filter):
+    """The library tells every request at INFO, with its whole address: a key in it must not get there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.redactors: WeakSet[Redactor] = WeakSet()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        shown = reduce(lambda text, redact: redact(text), self.redactors, said)
+        if shown is not said:
+            record.msg, record.args = shown, ()
+        return True
+
+
+_addresses = _Addresses()
+logging.getLogger(httpx2.__name__).addFilter(_addresses)
+
+
 class ContainedClient(httpx2.AsyncClient):
     """Answers every POST with a response, whatever the network does."""
 
@@ -44,6 +66,7 @@ class ContainedClient(httpx2.AsyncClient):
         super().__init__(headers=dict(endpoint.headers), timeout=patience, limits=limits)
         self._endpoint = endpoint
         self._redact = redact
+        _addresses.redactors.add(redact)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method == "DELETE":
@@ -92,7 +115,8 @@ class ContainedClient(httpx2.AsyncClient):
             return self._fault(request, status, "the session is gone", sessionLost=True)
         if status != 401 and _is_error(body):
             return httpx2.Response(status, request=request, headers=_JSON, content=body)
-        excerpt = " ".join(body.decode("utf-8", "replace").split())[:_EXCERPT]
+        shown = self._redact(body.decode("utf-8", "replace"))  # before a cut could leave half a secret
+        excerpt = " ".join(shown.split())[:_EXCERPT]
         return self._fault(request, status, f"HTTP {status}{': ' if excerpt else ''}{excerpt}")
 
     def _fault(self, request: httpx2.Request, status: int, text: str, **data: Any) -> httpx2.Response:

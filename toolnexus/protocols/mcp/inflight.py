@@ -13,6 +13,7 @@ import mcp_types as types
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.protocols.mcp.call import Call
 from toolnexus.protocols.mcp.convert import elicit_result, question
+from toolnexus.runtime.redact import Redactor
 
 logger = logging.getLogger("toolnexus.mcp")
 
@@ -22,8 +23,9 @@ _current: ContextVar[Call | None] = ContextVar("mcp_call", default=None)
 class InFlight:
     """Calls in the order in which they began. `idle` is set while there are none."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, redact: Redactor) -> None:
         self._server = server
+        self._redact = redact
         self._calls: dict[Call, None] = {}
         self.idle = asyncio.Event()
         self.idle.set()
@@ -62,7 +64,7 @@ class InFlight:
             with ExitStack() as stack:
                 for one in calls:
                     stack.enter_context(one.clock.stopped())
-                answer = await _ask(call, request, again=True)
+                answer = await _ask(call, request, self._redact, again=True)
             if answer is not None:
                 return elicit_result(request, answer)
             call.gave_up = True
@@ -71,10 +73,10 @@ class InFlight:
     async def ask(self, call: Call, request: Request) -> Answer | None:
         """Have somebody answer a question that came as the answer to `call`; None: nobody does now."""
         with call.clock.stopped():
-            return await _ask(call, request, again=False)
+            return await _ask(call, request, self._redact, again=False)
 
 
-async def _ask(call: Call, request: Request, *, again: bool) -> Answer | None:
+async def _ask(call: Call, request: Request, redact: Redactor, *, again: bool) -> Answer | None:
     # In a task of its own: when the call ends first, the question must end too, and a cancel of
     # the SDK's task that we are in would take its whole session down.
     asking = asyncio.ensure_future(call.answerer.ask(request, again=again))
@@ -85,8 +87,9 @@ async def _ask(call: Call, request: Request, *, again: bool) -> Answer | None:
     except asyncio.CancelledError:
         if not asking.cancelled():
             raise
-    except Exception:
-        logger.warning("the question of an MCP server could not be put", exc_info=True)
+    except Exception as error:
+        why = redact(f"{type(error).__name__}: {error}")
+        logger.warning("the question of an MCP server could not be put: %s", why)
     finally:
         asking.cancel()
         call.questions.discard(asking)

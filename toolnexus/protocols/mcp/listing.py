@@ -44,7 +44,7 @@ async def list_tools(session: ClientSession, server: str) -> tuple[ListedTool, .
         if not cursor:
             break
         if cursor in seen:
-            logger.warning("MCP server %r gave the cursor %r twice; the listing ends there", server, cursor)
+            logger.warning("MCP server %r gave the same cursor twice; the listing ends there", server)
             break
         seen.add(cursor)
     else:

@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import logging
 import os
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -119,7 +120,8 @@ class McpServer:
         except asyncio.CancelledError:
             pass
         except Exception:
-            logger.exception("the owner of MCP server %r failed", self.endpoint.name)
+            trace = self._redact(traceback.format_exc())
+            logger.error("the owner of MCP server %r failed\n%s", self.endpoint.name, trace)
         self._stop.set()
         self._given_up = True
         if self.status == "connected":
@@ -163,7 +165,7 @@ class McpServer:
         except BaseException:
             self._jobs.start(self._clear(connection, process))
             raise
-        self.era, self.instructions = connection.era, connection.instructions
+        self.era, self.instructions = connection.era, self._redact.within(connection.instructions)
         self._publish(tools)
         return connection
 
@@ -310,7 +312,8 @@ class McpServer:
             self._refreshing = False
             self._listed.set()
 
-    def _publish(self, tools: tuple[ListedTool, ...]) -> None:
+    def _publish(self, listed: tuple[ListedTool, ...]) -> None:
+        tools = tuple([tool.masked(self._redact) for tool in listed])
         if tools != self.tools:
             self.tools = tools
             self._on_tools()

@@ -63,7 +63,7 @@ class Connection:
         self._stop = asyncio.Event()
         self._error: BaseException | None = None
         self._session: ClientSession | None = None
-        self._calls = InFlight(endpoint.name)
+        self._calls = InFlight(endpoint.name, redact)
         self._holder = self._jobs.start(self._hold())
         self.ended = False
         """Whether the server has gone, or the session is of no use any more."""
