@@ -2,69 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
-from toolnexus.core.events import Event
-from toolnexus.core.messages import Message, Prompt
-from toolnexus.core.options import count, expect, items
+from toolnexus.core.messages import Prompt
+from toolnexus.core.options import count, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.core.usage import Budget, Price
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
-from toolnexus.engine.conversations import Body, Conversation, Conversations, check_id
-from toolnexus.engine.environment import ENVIRONMENT, Environment
+from toolnexus.engine.asked import MAIN, Asked
+from toolnexus.engine.conversations import Conversation, Conversations, check_id
+from toolnexus.engine.environment import Environment
 from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
-from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
 from toolnexus.engine.overview import Overview
 from toolnexus.engine.roster import Roster, registry
-from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
+from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, observed, raise_error
 from toolnexus.engine.translate import Translation
-from toolnexus.errors import ConfigError, RunError
+from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.models.chat.request import read_request
 from toolnexus.models.prices import Prices
-from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import (
     DEPS,
     SCRATCHPAD,
-    ContextKey,
-    Emitter,
     Run,
-    RunContext,
     Runnable,
 )
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
-from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
-from toolnexus.telemetry.choose import followers
-from toolnexus.tools.builtin.environment import SECRET_ENV
-from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
-from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
+from toolnexus.tools.builtin.options import BuiltinOptions
+from toolnexus.tools.builtin.survivors import ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
-MAIN = "main"
 
-
-class Client(Openable, Overview):
+class Client(Openable, Overview, Asked):
     """Gathers tools from everywhere, talks to a model, and lets it delegate.
 
     All options are keyword-only. `async with Client(…) as client:` opens every source now and
@@ -326,34 +313,6 @@ class Client(Openable, Overview):
         async with observed(outbox, self._resume(waiting, answers, target, values, outbox.put)) as stream:
             yield stream
 
-    async def _resume(
-        self,
-        waiting: str | RunResult | Mapping[str, Any],
-        answers: Sequence[Answer | Mapping[str, Any]],
-        target: Runnable | str | None,
-        values: Mapping[ContextKey[Any], Any],
-        reader: Callable[[Event], None] | None = None,
-    ) -> RunResult:
-        given = as_answers(answers)
-        if isinstance(waiting, RunResult):
-            if waiting.snapshot is None:
-                raise RunError(f"this run waits for nothing: it is {waiting.status!r}")
-            waiting = waiting.snapshot
-        conversation = waiting if isinstance(waiting, str) else waiting.get("conversation")
-        check_id(conversation)
-        await self._life.open()
-        body = self._body(lambda stood: self._resumed(target, stood), None, values, conversation, reader)
-        asks = self._on_request is not None
-        async with self._life.asks.one():
-            if conversation is not None:
-                return raise_error(await self._conversations.resume(conversation, given, body, asks=asks))
-            assert not isinstance(waiting, str)
-            snapshot = Snapshot.from_json(waiting)
-            if not ((new := taken(snapshot, given)) or asks):
-                return waiting_result(snapshot, snapshot.frame.messages)
-            whole = replace(snapshot, answers={**snapshot.answers, **new})
-            return raise_error(await body((), [], None, whole))
-
     async def translate(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Send one chat completion request in the words of the model's endpoint; give the completion.
 
@@ -410,129 +369,3 @@ class Client(Openable, Overview):
         more = [] if task is None else [task, *self._environment.beside_task(self._main)]
         tools = [*self._environment.toolkit, *more]
         return Toolkit(tools, context=self._context)
-
-    def _target(self, target: Runnable | str) -> Runnable:
-        expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
-        return self._roster.target(target)
-
-    def _resumed(self, target: Runnable | str | None, stood: Snapshot | None) -> Runnable:
-        """What a run goes on as. Raises `ConfigError` when nobody of that name is known."""
-        if target is not None:
-            return self._target(target)
-        return self._main if stood is None or stood.agent == MAIN else self._roster.target(stood.agent)
-
-    async def _execute(
-        self,
-        target: Runnable,
-        input: Any,
-        conversation: str | None,
-        output_type: Any,
-        values: Mapping[ContextKey[Any], Any],
-        reader: Callable[[Event], None] | None = None,
-    ) -> RunResult:
-        check_id(conversation)
-        wanted = output_type_of(output_type)
-        if wanted is not None and not isinstance(target, Agent):
-            raise ConfigError(f"output_type goes with an Agent; {target.name!r} gives what it gives")
-        await self._life.open()
-        body = self._body(lambda _: target, input, values, conversation, reader, wanted)
-        async with self._life.asks.one():
-            if conversation is None:
-                return await body((), [])
-            return await self._conversations.ask(conversation, body)
-
-    def _body(
-        self,
-        target: Callable[[Snapshot | None], Runnable],
-        input: Any,
-        values: Mapping[ContextKey[Any], Any],
-        conversation: str | None,
-        reader: Callable[[Event], None] | None = None,
-        wanted: OutputType | None = None,
-    ) -> Body:
-        """What runs `target` on a history, or from where it stood."""
-
-        async def body(
-            history: Sequence[Message],
-            inbox: list[Message],
-            journal: Journal | None = None,
-            resumed: Snapshot | None = None,
-        ) -> RunResult:
-            run, host = self._run(conversation, reader), {**self._host(), **values}
-            if wanted is not None:
-                host[OUTPUT] = wanted
-            if resumed is not None:
-                run.answers = resumed.answers
-            return await self._runner.start(
-                run,
-                target(resumed),
-                input,
-                settings=self._settings,
-                host=host,
-                history=history,
-                asker=self._asker,
-                inbox=inbox,
-                resumed=resumed,
-                journal=journal,
-            )
-
-        return body
-
-    def _run(self, conversation: str | None, reader: Callable[[Event], None] | None = None) -> Run:
-        emit = Emitter(reader) if reader is not None else None
-        return self._new_run(emit=emit, tracing=followers(conversation, self._redact))
-
-    def _host(self) -> dict[ContextKey[Any], Any]:
-        skills = self._sources.skills
-        return {
-            ENVIRONMENT: self._environment,
-            READ_ROOTS: skills.roots if skills is not None else (),
-            CLOSED_ROOTS: skills.closed if skills is not None else (),
-            PROCESSES: self._processes,
-            SECRET_ENV: lambda: self._sources.secret_names,
-            OPTIONS: self._builtins,
-            HTTP_POOL: self._models.pool,
-        }
-
-    @asynccontextmanager
-    async def _context(
-        self,
-        reader: Callable[[Event], None] | None = None,
-        asker: Asker | None = None,
-        again: RunContext | None = None,
-    ) -> AsyncGenerator[RunContext]:
-        """Where a tool runs that the host calls itself: open, limited, and ended with the client.
-
-        `asker` answers its questions where the client has nobody who does. `again`: the one of a call
-        that goes on with its answers.
-        """
-        await self._life.open()
-        async with self._life.asks.one():
-            if again is not None:
-                again.run.emit = Emitter(reader) if reader is not None else None
-            yield again or self._runner.root(
-                self._run(None, reader),
-                self._main,
-                settings=self._settings,
-                host=self._host(),
-                asker=self._asker or asker,
-            )
-
-    async def _start(self, again: bool) -> None:
-        """Open the sources. `again`: the loop they were opened on is gone."""
-        self._asker = Asker(self._on_request) if self._on_request is not None else None
-        if self._prices is not None:
-            await asyncio.to_thread(self._prices.load)
-        if again:
-            await self._sources.aclose()
-        try:
-            await self._sources.open(self._environment.refresh)
-            self._environment.refresh()
-            self._roster.opened(self._settings.permissions)
-        except BaseException:
-            await self._sources.aclose()
-            raise
-
-    def _release(self) -> None:
-        self._processes.close()
-        self._spill.close()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolnexus.agents.remote import RemoteAgent
-from toolnexus.client import MAIN
 from toolnexus.config import shape
 from toolnexus.config.endpoint import Endpoint, read_endpoint
 from toolnexus.config.plain import path_text
@@ -20,6 +19,7 @@ from toolnexus.config.values import Filler
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.asked import MAIN
 from toolnexus.errors import ConfigError
 from toolnexus.models.registry import split_spec
 from toolnexus.runtime.context import Runnable
