@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolnexus.agents.files import load_agents
+    from toolnexus.agents.project import Project, load_project
     from toolnexus.agents.remote import RemoteAgent
     from toolnexus.client import Client
     from toolnexus.config.document import load
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agents.files": ("load_agents",),
+    "agents.project": ("Project", "load_project"),
     "agents.remote": ("RemoteAgent",),
     "client": ("Client",),
     "config.document": ("load",),
@@ -230,6 +232,7 @@ __all__ = [
     "Pending",
     "PostgresStore",
     "Price",
+    "Project",
     "Prompt",
     "ReasoningDelta",
     "RedisStore",
@@ -278,6 +281,7 @@ __all__ = [
     "load",
     "load_agents",
     "load_mcp_config",
+    "load_project",
     "mcp_report",
     "mcp_sources",
     "openapi_tools",

@@ -48,6 +48,7 @@ from toolnexus.tools.builtin.options import BuiltinOptions
 from toolnexus.tools.builtin.survivors import ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
+from toolnexus.tools.instructions import read_instructions, with_instructions
 from toolnexus.tools.toolkit import Toolkit
 
 
@@ -87,6 +88,8 @@ class Client(Openable, Overview, Asked):
     * `permissions`: rules about calls, `{"bash(git *)": "allow", "bash": "ask", "write": "deny"}`.
     * `store`: where conversations are kept; None: in memory, as long as the client lives.
     * `workdir`: the folder of the file tools; None: the current one.
+    * `instructions`: an `AGENTS.md` that goes below the system prompt; True: the nearest `AGENTS.md` or
+      `CLAUDE.md` from `workdir` up to the root of its repository.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Client(Openable, Overview, Asked):
         permissions: Mapping[str, str] | None = None,
         store: Store | None = None,
         workdir: str | Path | None = None,
+        instructions: bool | str | Path = False,
     ) -> None:
         count("max_turns", max_turns, 1)
         count("max_sub_agent_depth", max_sub_agent_depth, 0)
@@ -137,6 +141,7 @@ class Client(Openable, Overview, Asked):
         self._workdir = self._settings.workdir
         if not self._workdir.is_dir():
             raise ConfigError(f"workdir {str(workdir)!r} is no folder")
+        self._instructions = read_instructions(instructions, self._workdir)
         check_store(store)
         tools = items("tools", tools, "give a list, such as tools=[function]")
         agents = items("agents", agents, "give a list, such as agents=[agent]")
@@ -151,11 +156,9 @@ class Client(Openable, Overview, Asked):
         host = [as_tool(entry, "tools") for entry in tools]
         self._sources = Sources(mcp=mcp, skills=skills, builtins=self._builtins.names, host=host)
         known = registry(agents)
+        prompt = with_instructions(system_prompt, self._instructions)
         self._main = Agent(
-            name=MAIN,
-            system_prompt=system_prompt,
-            agents=tuple(known),
-            should_continue=should_continue,
+            name=MAIN, system_prompt=prompt, agents=tuple(known), should_continue=should_continue
         )
         self._environment = Environment(models=self._models, sources=self._sources, registry=known)
         self._environment.max_declared_tools = max_declared_tools

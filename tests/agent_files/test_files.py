@@ -129,7 +129,7 @@ def test_markdown_without_a_header_is_no_agent(tmp_path: Path) -> None:
 def test_a_folder_without_markdown_is_told(tmp_path: Path) -> None:
     """[AF-03] A wrong folder does not look like one without agents."""
     files = read_agents([tmp_path])
-    assert (files.agents, files.report) == ((), (f"{tmp_path}: it holds no file that ends in .md",))
+    assert (files.agents, files.report) == ((), (f"{tmp_path}: it holds no file of an agent",))
 
 
 def test_everything_that_is_wrong_is_one_error(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_everything_that_is_wrong_is_one_error(tmp_path: Path) -> None:
         "g.md: name: a name is one line of 1 to 64 characters",
         "nowhere: it does not exist, or may not be looked at",
         "'': it does not exist, or may not be looked at",
-        "notes.txt: its name does not end in .md, as those of agents do",
+        "notes.txt: its name does not end in .md, .toml or .json, as those of agents do",
     ]
 
 

@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 
 from tests.agent_files.helpers import header, read, wrong
 from toolnexus.agents.claude import read_claude_agent
-from toolnexus.agents.claude.file import _KEYS, _LOOKS_ONLY, _NOT_CARRIED
-from toolnexus.agents.claude.names import NOT_HERE, OURS
-from toolnexus.agents.format import Remarks
+from toolnexus.agents.claude.file import _KEYS
+from toolnexus.agents.codex import read_codex_agent
+from toolnexus.agents.cursor import read_cursor_agent
+from toolnexus.agents.format import Written
+from toolnexus.agents.gemini import read_gemini_agent
+from toolnexus.agents.opencode import read_opencode_agent, read_opencode_document
+from toolnexus.agents.vscode import read_vscode_agent
 from toolnexus.core.names import model_names
+from toolnexus.tools.claude_names import NOT_HERE, OURS
 
 
 def rights(folder: Path, *lines: str) -> tuple[Any, Any]:
@@ -58,7 +63,7 @@ def test_the_page_has_every_name_and_key() -> None:
     rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
     told = {name: right.strip() for left, right in rows for name in re.findall(r"`([^`]+)`", left)}
     assert {name: told.get(name) for name in OURS} == {name: f"`{ours}`" for name, ours in OURS.items()}
-    assert all(f"`{key}`" in page for key in (*_KEYS, *_NOT_CARRIED, *_LOOKS_ONLY))
+    assert all(f"`{key}`" in page for key in (*_KEYS.carried, *_KEYS.told, *_KEYS.silent))
 
 
 @pytest.mark.parametrize("name", ["ls", "agent", "multiedit", "monitor", "lookup", "Lookup", "github_search"])
@@ -332,9 +337,8 @@ TOOLS = st.lists(st.builds(str.__add__, WORDS, SCOPES), max_size=5)
 @given(tools=TOOLS, denied=TOOLS)
 def test_no_file_grants_what_it_does_not_name(tools: list[str], denied: list[str]) -> None:
     """[AF-29] Whatever is written: a list holds only what stands in it whole, and nothing that is denied."""
-    remarks = Remarks()
     text = header(f"tools: {tools!r}", f"disallowedTools: {denied!r}")
-    agent = read_claude_agent(text, {}, remarks)
+    ((agent, remarks),) = [(one.agent, one.remarks) for one in read_claude_agent(Written(text, "x", {}))]
     if agent is None:
         assert remarks.wrong
         return
@@ -362,7 +366,15 @@ def test_no_file_grants_what_it_does_not_name(tools: list[str], denied: list[str
 )
 def test_no_text_breaks_the_reader(text: str) -> None:
     """[AF-29] It is an agent, or wrong with a reason, or none."""
-    remarks = Remarks()
-    agent = read_claude_agent(text, {}, remarks)
-    assert agent is None or not remarks.wrong
-    assert all("\n" not in line for line in (*remarks.wrong, *remarks.lost))
+    for read_text in (
+        read_claude_agent,
+        read_opencode_agent,
+        read_opencode_document,
+        read_vscode_agent,
+        read_cursor_agent,
+        read_codex_agent,
+        read_gemini_agent,
+    ):
+        for found in read_text(Written(text, "x", {})):
+            assert found.agent is None or not found.remarks.wrong
+            assert all("\n" not in line for line in (*found.remarks.wrong, *found.remarks.lost))

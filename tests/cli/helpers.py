@@ -43,6 +43,7 @@ def _surroundings(folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder),
         "TERM": "xterm-256color",
         "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
     }
 
 

@@ -193,7 +193,7 @@ def test_a_configuration_shows_no_secret() -> None:
             {"type": "sdtio", "command": "x"},
             "type 'sdtio'; allowed are 'stdio', 'http'; did you mean 'stdio'?",
         ),
-        ({"serverUrl": "https://h"}, "what stands under 'serverUrl' is called 'url' here"),
+        ({"serverUrl": ["https://h"]}, "'command' is missing"),
         ({"url": "ftp://h/x"}, "'url' must begin with http"),
         ({"url": "/mcp"}, "'url' must begin with http"),
         ({"url": 5}, "'url' must be a string, not int"),
@@ -317,7 +317,7 @@ def test_variables_of_a_source_that_comes_late_are_secret_too(monkeypatch: pytes
 SERVER = {"x": {"command": "x"}}
 
 
-@pytest.mark.parametrize("wrapper", ["mcpServer", "mcpservers", "mcp_servers", "MCP-Servers"])
+@pytest.mark.parametrize("wrapper", ["mcpServer", "mcpservers", "mcp-servers", "MCP-Servers"])
 def test_a_misspelt_wrapper_is_an_error(wrapper: str, tmp_path: Path) -> None:
     """[MCP-30] What was meant as `mcpServers` is not taken for a server or for somebody's own key."""
     document: dict[str, Any] = {wrapper: SERVER, "inputs": []}

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolnexus.agents.claude import read_claude_agent
-from toolnexus.agents.format import AgentFormat, Remarks
+from toolnexus.agents.format import Found, Written
+from toolnexus.agents.hosts import ENDINGS, format_of, is_document, name_by_place, places_in
 from toolnexus.core.files import NOT_REGULAR, read_text, reason
 from toolnexus.core.options import expect, items
 from toolnexus.engine.agent import Agent
@@ -24,9 +24,7 @@ logger = logging.getLogger("toolnexus.agents")
 
 MOST_BYTES = 1 << 20
 MOST_SHOWN = 20
-_FORMATS: Mapping[str, AgentFormat] = {".md": read_claude_agent}
-"""The format of a file, by the end of its name."""
-_ENDINGS = " or ".join(_FORMATS)
+NO_AGENT = "it has no front matter, so it is no agent"
 _SKIPPED = ("node_modules",)
 
 
@@ -45,7 +43,10 @@ class AgentFiles:
 def load_agents(*paths: str | Path, models: Mapping[str, str] = {}) -> list[Agent]:
     """The agents of files and folders (`.claude/agents`), sorted by name, for `Client(agents=…)`.
 
-    A folder is searched for `*.md` at any depth. `models` says what an alias such as `haiku` means:
+    A file is read as its host means it, known by its place: `.claude/agents`, `.opencode/agents`,
+    `opencode.json`, `.github/agents`, `.cursor/agents`, `.codex/agents`, `.gemini/agents`; Markdown
+    elsewhere is read as that of Claude Code. A folder is searched at any depth; one that has such
+    places in it is a project, and only they are read. `models` says what an alias such as `haiku` means:
     `{"haiku": "anthropic:claude-haiku-4-5"}`; an alias that it does not hold means the caller's
     model. What a file says and an agent here cannot have is logged (`toolnexus.agents`), and never
     makes an agent that may do more. Nothing in a file is run or expanded.
@@ -94,15 +95,28 @@ class _Reading:
         elif os.path.realpath(path) in self._seen:
             return
         elif stat.S_ISDIR(kind):
-            files = list(self._below(path))
-            for file in files:
-                self._file(file, named=False)
-            if not files:
-                self._report.append(f"{_shown(path)}: it holds no file that ends in {_ENDINGS}")
-        elif path.suffix.lower() not in _FORMATS:
-            self._wrong.append(f"{_shown(path)}: its name does not end in {_ENDINGS}, as those of agents do")
+            self._folder(path)
+        elif format_of(path, named=True) is None:
+            self._wrong.append(f"{_shown(path)}: its name does not end in {ENDINGS}, as those of agents do")
         else:
             self._file(path, named=True)
+
+    def _folder(self, path: Path) -> None:
+        places = places_in(path)
+        for place in places:
+            if place.is_dir():
+                self._all_below(place)
+            elif not self._is_seen(place):
+                self._read(place, named=False)
+        if not places:
+            self._all_below(path)
+
+    def _all_below(self, path: Path) -> None:
+        files = list(self._below(path))
+        for file in files:
+            self._file(file, named=False)
+        if not files:
+            self._report.append(f"{_shown(path)}: it holds no file of an agent")
 
     def done(self) -> AgentFiles:
         """Raises `ConfigError` with everything that is wrong."""
@@ -133,7 +147,7 @@ class _Reading:
             folders = {path: None for path in paths if os.path.isdir(path)}
             waiting += reversed(folders)
             for path in paths:
-                if path not in folders and os.path.splitext(path)[1].lower() in _FORMATS:
+                if path not in folders and format_of(Path(path), named=False):
                     yield Path(path)
 
     def _is_seen(self, path: str | Path) -> bool:
@@ -145,29 +159,43 @@ class _Reading:
 
     def _file(self, file: Path, *, named: bool) -> None:
         """Read one file. `named`: its path was given outright, so it must define an agent."""
-        if self._is_seen(file):
-            return
-        place, remarks = _shown(file), Remarks()
-        agent, no_agent = None, NOT_REGULAR
+        if not self._is_seen(file):
+            self._read(file, named=named)
+
+    def _read(self, file: Path, *, named: bool) -> None:
+        place, no_agent = _shown(file), NOT_REGULAR
+        found: Sequence[Found] = ()
         if stat.S_ISREG(_kind(file) or 0):
             try:
                 text = read_text(file, MOST_BYTES)
             except OSError as error:
                 self._wrong.append(f"{place}: it cannot be read: {reason(error)}")
                 return
-            agent = _FORMATS[file.suffix.lower()](text, self._models, remarks)
-            no_agent = "it has no front matter, so it is no agent"
-        if agent is None and not remarks.wrong:
-            (self._wrong if named else self._report).append(f"{place}: {no_agent}")
+            read = format_of(file, named=True)
+            assert read is not None
+            found = read(Written(text, name_by_place(file), self._models))
+            no_agent = NO_AGENT if file.suffix.lower() == ".md" else "it defines no agent"
+        if not found and named:
+            self._wrong.append(f"{place}: {no_agent}")
+        elif not found and not is_document(file):  # one that has no agents is about something else
+            self._report.append(f"{place}: {no_agent}")
+        for one in found:
+            self._take(one, place)
+
+    def _take(self, found: Found, place: str) -> None:
+        """Keep what is said of one agent, and the agent."""
+        remarks, prefix = found.remarks, place
+        if remarks.place:
+            prefix = f"{place}: {_shown(remarks.place)}"
+        self._wrong += [f"{prefix}: {line}" for line in remarks.wrong]
+        self._report += [f"{prefix}: {line}" for line in remarks.lost]
+        if remarks.name is None:
             return
-        self._wrong += [f"{place}: {line}" for line in remarks.wrong]
-        self._report += [f"{place}: {line}" for line in remarks.lost]
-        if remarks.name is not None:
-            first = self._places.setdefault(remarks.name, place)
-            if first != place:
-                self._twice.append(f"{place}: name: {remarks.name!r} is the agent of {first} already")
-            elif agent is not None:
-                self._agents[remarks.name] = replace(agent, origin=place)
+        first = self._places.setdefault(remarks.name, prefix)
+        if first != prefix:
+            self._twice.append(f"{prefix}: name: {remarks.name!r} is the agent of {first} already")
+        elif found.agent is not None:
+            self._agents[remarks.name] = replace(found.agent, origin=prefix)
 
 
 def _kind(path: Path) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolnexus.engine.agent import Agent
@@ -10,7 +10,7 @@ from toolnexus.engine.agent import Agent
 
 @dataclass(slots=True)
 class Remarks:
-    """What a format has to say of one file; every line is `key: why`."""
+    """What a format has to say of one agent; every line is `key: why`."""
 
     name: str | None = None
     """The name of the agent, also of one that cannot be made."""
@@ -18,6 +18,8 @@ class Remarks:
     """Why there is no agent."""
     lost: list[str] = field(default_factory=list[str])
     """What the file says and the agent has not."""
+    place: str = ""
+    """Where in its file it stands, in a file of several."""
 
     def fail(self, key: str, why: str) -> None:
         self.wrong.append(f"{key}: {why}")
@@ -27,10 +29,34 @@ class Remarks:
         if line not in self.lost:
             self.lost.append(line)
 
+    def leave_out(self, key: str, why: str) -> None:
+        """The file means something that is no agent here: that is told, and takes no name."""
+        self.name = None
+        self.lose(key, f"the agent is left out: {why}")
 
-AgentFormat = Callable[[str, Mapping[str, str], Remarks], Agent | None]
-"""Makes an agent of the text of a file, with models by alias.
 
-None: the text is wrong, which the remarks say, or (with nothing wrong) it defines no agent. A format
-raises nothing, reads no other file, and neither runs nor expands what the text says.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file as a format gets it."""
+
+    text: str
+    name: str
+    """What it is called by its place: the path below its folder of agents, without its ending."""
+    models: Mapping[str, str]
+    """What names of models mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One agent that a file defines."""
+
+    agent: Agent | None
+    """None: it is wrong or left out, which the remarks say."""
+    remarks: Remarks
+
+
+AgentFormat = Callable[[Written], Sequence[Found]]
+"""Makes the agents of a file; none when it defines none.
+
+A format raises nothing, reads no other file, and neither runs nor expands what the text says.
 """

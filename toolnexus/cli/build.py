@@ -136,6 +136,11 @@ def _about(found: Found) -> str:
 
 def given_options(options: Namespace) -> dict[str, Any]:
     """The options of `Client` that were given, and only those."""
+    project: dict[str, Any] = {}
+    if vars(options).get("project") is not None:
+        from toolnexus.cli.trust import project_of
+
+        project = project_of(options).options()
     out: dict[str, Any] = {
         name: vars(options).get(option)
         for name, option in (
@@ -151,8 +156,10 @@ def given_options(options: Namespace) -> dict[str, Any]:
         found = read_agents(options.agents, models=dict(options.agent_model))
         tell_notes(found.report)
         out["agents"] = found.agents
-    elif options.agent_model:
-        raise UsageError("--agent-model says what a model name in the files of --agents means; give these")
+    elif options.agent_model and not project:
+        raise UsageError(
+            "--agent-model says what a model name in the files of --agents or --project means; give these"
+        )
     if options.openapi:
         from toolnexus.tools.openapi.tools import openapi_tools
 
@@ -161,7 +168,7 @@ def given_options(options: Namespace) -> dict[str, Any]:
     if (place := vars(options).get("store")) is not None:
         out["store"] = store_at(place)
     options.chosen_builtins = SAFE_BUILTINS if out["builtins"] is None else out["builtins"]
-    return {name: value for name, value in out.items() if value is not None}
+    return project | {name: value for name, value in out.items() if value is not None}
 
 
 def given_key(options: Namespace) -> str | None:

@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_config(commands)
     _add_init(commands)
+    _add_trust(commands)
     return parser
 
 
@@ -233,6 +234,19 @@ def _add_init(commands: Commands) -> None:
     )
 
 
+def _add_trust(commands: Commands) -> None:
+    trust = _command(
+        commands,
+        "trust",
+        "toolnexus.cli.trust",
+        "trust a project folder, so that --project starts its servers",
+        "Remember that you trust whoever wrote a folder: --project then loads its MCP servers and skills, "
+        "which may start programs.",
+    )
+    trust.add_argument("folder", metavar="DIR", help="the project folder")
+    trust.add_argument("--forget", action="store_true", help="trust it no longer")
+
+
 def _command(
     commands: Commands,
     name: str,
@@ -313,6 +327,12 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     tools.add_argument(
         "--config", metavar="FILE", help="a config document; other options take the place of what it says"
     )
+    tools.add_argument(
+        "--project",
+        metavar="DIR",
+        help="all that hosts have in a project folder: agents, AGENTS.md, and once you trust it MCP servers "
+        "and skills",
+    )
     tools.add_argument("--mcp", metavar="FILE", help="MCP servers: a JSON or TOML file, as other hosts have")
     tools.add_argument(
         "--openapi",
@@ -327,7 +347,7 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         "--agents",
         metavar="PATH",
         action="append",
-        help="agents as Markdown files, such as .claude/agents; may be repeated",
+        help="files of agents, such as .claude/agents, or a project folder; may be repeated",
     )
     tools.add_argument(
         "--agent-model",

@@ -27,6 +27,7 @@ from toolnexus.tools.mcp_config import ServerConfig
 
 _KEPT = (
     "config",
+    "project",
     "mcp",
     "skills",
     "agents",

@@ -67,6 +67,7 @@ class Settings:
         self._store()
         self._workdir()
         self.serving = read_serving(root, self.filler, self.report)
+        self._instructions()
 
     def lacking(self, overrides: Mapping[str, Any]) -> list[str]:
         """What is not there of all that is used beside options that the host gives itself."""
@@ -149,7 +150,11 @@ class Settings:
             return
         options: dict[str, Any] = {}
         if isinstance(given, shape.Skills):
-            place, folders, options = "skills.paths", given.paths, given.given("filter", "sample_limit")
+            place, folders, options = (
+                "skills.paths",
+                given.paths,
+                given.given("filter", "sample_limit", "pre_approve"),
+            )
         else:
             place, folders = "skills", given
         paths = self.filler.paths(folders, place, "skills")
@@ -214,6 +219,16 @@ class Settings:
             self.filler.lacks("workdir", "workdir", f"there is no folder {str(path)!r}")
         if text is not None:
             self.makers["workdir"] = partial(deepcopy, path)
+
+    def _instructions(self) -> None:
+        given = self._root.instructions
+        if isinstance(given, str):
+            path = self.filler.path(given, "instructions", "instructions")
+            if path is not None and not os.path.isfile(path):
+                self.filler.lacks("instructions", "instructions", f"there is no file {str(path)!r}")
+            self.makers["instructions"] = partial(deepcopy, path)
+        elif given is not None:
+            self.makers["instructions"] = lambda: given
 
 
 def _made(makers: Mapping[str, Callable[[], Any]], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,9 @@ class Skills(Table):
     sample_limit: Annotated[int, Field(ge=-1)] | None = Field(
         None, description="Files listed with a skill: 0 for ten, -1 for none."
     )
+    pre_approve: bool | None = Field(
+        None, description="Whether `allowed-tools` of a loaded skill passes where a rule asks (false)."
+    )
 
 
 class Builtins(Table):
@@ -300,9 +303,9 @@ AnyNamedAgent = Annotated[
 
 
 class AgentFiles(Table):
-    """Agents as Markdown files."""
+    """Agents as files, of several hosts."""
 
-    paths: Texts = Field(description="Markdown files with front matter, or folders of these.")
+    paths: Texts = Field(description="Files of agents, folders of these, or a project folder.")
     models: dict[str, Text] | None = Field(
         None, description="What the model names in the files mean, such as sonnet = 'anthropic:…'."
     )
@@ -439,7 +442,7 @@ class Root(Table):
             one_of("a path, a list of paths or a table", by_kind(text=str, list=list, table=dict)),
         ]
         | None
-    ) = Field(None, description="Markdown files of agents, or folders of these.")
+    ) = Field(None, description="Files of agents, folders of these, or a project folder.")
     permissions: Permissions | None = Field(
         None,
         description="Rules about calls: a tool, or tool(pattern), to 'allow', 'ask' or 'deny'. "
@@ -461,6 +464,15 @@ class Root(Table):
         None, alias="mcpServer", description="Its tools as an MCP server, with `toolnexus serve`."
     )
     serve: Serve | None = Field(None, description="Where `toolnexus serve` listens, and its bounds.")
+    instructions: (
+        Annotated[
+            Annotated[bool, Tag("\0flag")] | Annotated[Text, Tag("\0text")],
+            one_of("true or the path of a file", by_kind(flag=bool, text=str)),
+        ]
+        | None
+    ) = Field(
+        None, description="An AGENTS.md for the system prompt; true: the nearest one of the working folder."
+    )
     hints: ClassVar[Mapping[str, str]] = {
         "resources": f"documents of graphs are {_LATER}",
         "runtime": f"documents of graphs are {_LATER}",

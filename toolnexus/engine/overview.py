@@ -14,6 +14,7 @@ from toolnexus.tools.mcp_config import mcp_report
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from toolnexus.tools.instructions import Instructions
     from toolnexus.tools.skills import SkillDef, SkillIssue
 
 
@@ -26,6 +27,12 @@ class Overview:
     _may_nest: bool
     _counts: Counts
     _redact: Redactor
+    _instructions: Instructions | None
+
+    @property
+    def instructions(self) -> Instructions | None:
+        """The file of instructions that stands below the system prompt, with what of it was not taken."""
+        return self._instructions
 
     @property
     def agents(self) -> tuple[Runnable, ...]:

@@ -27,7 +27,7 @@ class Sources:
     def __init__(
         self,
         *,
-        mcp: str | Path | Mapping[str, Any] | None,
+        mcp: str | Path | Mapping[str, Any] | list[McpSource] | None,
         skills: Any,
         builtins: NameFilter,
         host: Sequence[Tool | ToolSource],

@@ -36,6 +36,7 @@ from toolnexus.tools.arguments import check_arguments, parse_arguments
 from toolnexus.tools.media_bounds import bounded
 from toolnexus.tools.media_values import media_result
 from toolnexus.tools.permissions import strictest
+from toolnexus.tools.pre_approval import is_pre_approved
 from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
@@ -267,7 +268,7 @@ def _held(ctx: ToolContext) -> ToolResult | None:
     if ctx.approving:
         run.approved.add(key)
         ctx.answer, ctx.approving = None, False
-    if key in run.approved:
+    if key in run.approved or is_pre_approved(frame, ctx.tool, ctx.arguments, ctx.workdir):
         return None
     data = {"tool": ctx.tool.name, "arguments": ctx.arguments, "rule": rule.text}
     shown = json.dumps(ctx.arguments, ensure_ascii=False, default=str)

@@ -17,6 +17,7 @@ from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp_document import find_servers, read_document
 from toolnexus.tools.mcp_entry import Entry, kind_of
+from toolnexus.tools.mcp_foreign import as_ours, with_variables
 from toolnexus.tools.mcp_hosts import (
     HTTP_KEYS,
     STDIO_KEYS,
@@ -36,6 +37,7 @@ MAX_TIMEOUT = 24 * 60 * 60 * 1000
 """Milliseconds."""
 _SHORT_TIMEOUT = 100
 
+HOST_FOLDERS = (".vscode", ".cursor", ".codex", ".gemini", ".opencode")
 _STDIO, _HTTP = TYPES[:2], TYPES[2:]
 _NO_SSE = "the SSE transport is not supported; use the server's streamable HTTP address with type 'http'"
 _NO_SOCKET = "WebSocket is not supported; use the server's streamable HTTP address with type 'http'"
@@ -80,7 +82,7 @@ class McpConfig:
 def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfig, ...]:
     """The servers of a JSON or TOML file, or of a mapping of the same shape, in their order.
 
-    The servers stand under `mcpServers`, `servers` or `mcp`, or are the document itself.
+    The servers stand under `mcpServers`, `mcp_servers`, `servers` or `mcp`, or are the document itself.
     `${NAME}`, `${env:NAME}` and `${NAME:-default}` are expanded in commands, values and addresses
     of enabled servers; `${input:id}` is read from the variable `ID`. Comments and trailing commas
     in JSON are accepted. A key of another host is logged and listed in `ignored`.
@@ -93,9 +95,11 @@ def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfi
     return found.servers
 
 
-def read_mcp_config(source: str | Path | Mapping[str, Any]) -> McpConfig:
-    """`load_mcp_config` that logs nothing and tells what it would have logged."""
-    folder: Path | None = None
+def read_mcp_config(source: str | Path | Mapping[str, Any], folder: Path | None = None) -> McpConfig:
+    """`load_mcp_config` that logs nothing and tells what it would have logged.
+
+    `folder` is the project that the source belongs to, if its place does not say so.
+    """
     notes: list[Note] = []
     if isinstance(source, Mapping):
         where, document = "mcp", cast("Mapping[Any, Any]", source)
@@ -103,16 +107,19 @@ def read_mcp_config(source: str | Path | Mapping[str, Any]) -> McpConfig:
         raise ConfigError(f"mcp must be the path of a file or a mapping of servers, not {kind_of(source)}")
     else:
         path = _path(source)
-        where, folder, document = str(path), _workspace(path), read_document(path, notes)
+        where, folder, document = str(path), folder or _workspace(path), read_document(path, notes)
     found = find_servers(document, where)
     if not found.servers:
         notes.append(Note(f"{where}: it holds no server"))
     notes += beside_notes(where, found.beside)
     values = Values(folder, found.inputs)
-    servers = [
-        _server(name, entry, values, where, notes, off=name in found.off, beside=found.beside)
-        for name, entry in found.servers.items()
-    ]
+    servers: list[ServerConfig] = []
+    for name, entry in found.servers.items():
+        if isinstance(source, str | Path):
+            entry = with_variables(entry, Path(source), f"{where}: server {name!r}")
+        servers.append(
+            _server(name, as_ours(entry), values, where, notes, off=name in found.off, beside=found.beside)
+        )
     return McpConfig(tuple(servers), tuple(notes))
 
 
@@ -136,9 +143,9 @@ def _path(source: str | Path) -> Path:
 
 
 def _workspace(path: Path) -> Path | None:
-    """The folder that a file of VS Code or Cursor belongs to; None for one that has no such folder."""
+    """The project that a file of a host belongs to; None for one that belongs to a user, or to nobody."""
     folder = path.absolute().parent
-    belongs = folder.name in (".vscode", ".cursor") and folder.parent != Path.home()
+    belongs = folder.name in HOST_FOLDERS and folder.parent != Path.home()
     return folder.parent if belongs else None
 
 
@@ -158,6 +165,10 @@ def _server(
     if protocol not in PROTOCOLS:
         raise ConfigError(
             f"{entry.place}: protocol {protocol!r}; allowed are 'auto', 'handshake' and 'stateless'"
+        )
+    if not (enabled or entry.has("command") or entry.has("url")):  # only switched off, as opencode allows
+        return ServerConfig(
+            name=name, enabled=False, ignored=tuple(entry.ignored), source=where, beside=beside
         )
     tools = NameFilter.of(entry.any("tools"), f"{entry.place}, tools")
     timeout, transport = _timeout(entry), _transport(entry)
@@ -216,9 +227,7 @@ def _transport(entry: Entry) -> str:
     transport = "http" if declared in _HTTP or (declared is None and url) else "stdio"
     needed = "url" if transport == "http" else "command"
     if not (url if transport == "http" else command):
-        other = next((key for key in ("serverUrl", "httpUrl") if entry.has(key)), None)
-        hint = f"; what stands under {other!r} is called 'url' here" if other else ""
-        raise ConfigError(f"{entry.place}: {needed!r} is missing; a server has a 'command' or a 'url'{hint}")
+        raise ConfigError(f"{entry.place}: {needed!r} is missing; a server has a 'command' or a 'url'")
     return transport
 
 

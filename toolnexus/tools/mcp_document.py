@@ -20,7 +20,7 @@ from toolnexus.tools.mcp_hosts import Note, says_nothing
 
 MOST_BYTES = 1 << 25
 """A `~/.claude.json` with the history of many projects has some megabytes."""
-WRAPPERS = ("mcpServers", "servers", "mcp")
+WRAPPERS = ("mcpServers", "mcp_servers", "servers", "mcp")
 RESERVED = frozenset(
     "$schema a2a agents allowed_models base_url budget builtins headers inputs limits max_turns mcpServer"
     " model name permissions resources runtime skills store systemPrompt system_prompt tools version"
@@ -105,11 +105,23 @@ def find_servers(document: Document, where: str) -> Found:
     found = _checked(entries, where)
     beside = [k for k in beside if k != wrapper and not (k in WRAPPERS and says_nothing(document[k]))]
     if projects is None:
-        return Found(found, inputs, beside=tuple(beside))
+        off = _off_in_settings(document, found) if wrapper == "mcpServers" else frozenset[str]()
+        return Found(found, inputs, off, tuple([k for k in beside if not (k == "mcp" and off)]))
     local, off, others = _of_working_folder(projects, where)
     if not others:
         beside.remove("projects")
     return Found({**found, **local}, inputs, off, tuple(beside))
+
+
+def _off_in_settings(document: Document, servers: Mapping[str, Document]) -> frozenset[str]:
+    """The servers that the settings of Gemini CLI leave out: `mcp.allowed`, `mcp.excluded`."""
+    settings = document.get("mcp")
+    if not _is_table(settings):
+        return frozenset()
+    off = {name for name in _sequence(settings.get("excluded")) if isinstance(name, str)}
+    if isinstance(allowed := settings.get("allowed"), list):
+        off |= {name for name in servers if name not in allowed}
+    return frozenset(off)
 
 
 def _projects(document: Document) -> Document | None:

@@ -17,9 +17,9 @@ _SHOWN = 5
 
 _UNCONFINED = "the server runs without a sandbox"
 _NO_OAUTH = "there is no OAuth here; put a token into 'headers'"
-_ALL_TOOLS = "all its tools are offered; narrow them with 'tools'"
+_ALL_TOOLS = "it is no list of names, or 'tools' is there, too; narrow its tools with 'tools'"
 _HEADERS = "write 'headers' instead"
-_ADDRESS = "the address stands under 'url' here"
+_ADDRESS = "the address under 'url' is taken"
 _ONE_TIMEOUT = "'timeout', in milliseconds, bounds connecting and each call"
 _APPROVAL = "it approves nothing in advance here"
 _DESCRIBES = "it only describes the server"
@@ -71,7 +71,7 @@ _DOCUMENT: Mapping[str, str] = {
     "enabledMcpjsonServers": "a server that is not named there starts all the same",
     "allowedMcpServers": "a server that is not named there starts all the same",
     "deniedMcpServers": "a server that is named there starts all the same",
-    **dict.fromkeys(("mcpServers", "servers", "mcp"), "the servers of another key are taken"),
+    **dict.fromkeys(("mcpServers", "mcp_servers", "servers", "mcp"), "the servers of another key are taken"),
 }
 """Keys beside servers whose loss matters."""
 

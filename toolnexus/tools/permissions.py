@@ -22,7 +22,9 @@ from toolnexus.runtime.rights import Permissions, Ruling
 
 Verdict = Literal["allow", "ask", "deny"]
 
-_STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
+VERDICTS = ("allow", "ask", "deny")
+"""From the laxest to the strictest."""
+_STRICTNESS: dict[str, int] = {verdict: n for n, verdict in enumerate(VERDICTS)}
 RULE = r"(?P<tool>[A-Za-z0-9_*?\[\]!-]+)(?:\((?P<subject>[\s\S]*)\))?"
 """What a rule is written like."""
 NO_RULE = "is no rule; write a tool, or tool(pattern)"

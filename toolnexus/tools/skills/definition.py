@@ -36,7 +36,8 @@ class SkillDef:
     base: str | None = None
     """URL that relative paths in `content` start from; None: `skill://name/`."""
     allowed_tools: tuple[str, ...] = ()
-    """What its author wrote under `allowed-tools`. For the host to read; it grants nothing."""
+    """What its author wrote under `allowed-tools`. It gives no tool; with `pre_approve` of the host such
+    calls pass, while the skill is loaded, where a rule asks."""
     folder: Path | None = None
     """The folder that it was loaded from."""
     root: Path | None = None

@@ -25,7 +25,8 @@ SECONDS = 30.0
 """For one folder of skills, or one provider."""
 
 _PLAIN_NAME = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
-_ALLOWED_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
+_ALLOWED_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*(?:\)|$))?")
+"""A part of a tool whose bracket does not close stays a part, and names nothing."""
 _MAX_ALLOWED_TOOLS = 4096
 _MAX_DETAIL = 300
 
@@ -229,7 +230,8 @@ def _doubts(skill: SkillDef) -> Iterator[tuple[str, str]]:
 
 def _allowed_tools(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(_ALLOWED_TOOL.findall(value[:_MAX_ALLOWED_TOOLS]))
+        found = _ALLOWED_TOOL.findall(value[:_MAX_ALLOWED_TOOLS])
+        return tuple(found[:-1] if len(value) > _MAX_ALLOWED_TOOLS else found)
     if not isinstance(value, list):
         return ()
     return tuple(v for v in cast("list[Any]", value) if isinstance(v, str))

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean
-from toolnexus.core.options import unknown_key
+from toolnexus.core.options import expect, unknown_key
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.builtin.bounded import Clock, in_time
 from toolnexus.tools.filters import FilterSpec, NameFilter
+from toolnexus.tools.pre_approval import pre_approve
 from toolnexus.tools.skills.definition import SkillDef, catalog, encodable, one_line, render
 from toolnexus.tools.skills.given import usable
 from toolnexus.tools.skills.load import (
@@ -62,9 +63,12 @@ def folders_of(skills: Iterable[SkillDef]) -> tuple[Path, ...]:
 class SkillSet:
     """An immutable set of skills: the tool that hands them out and the catalog that names them."""
 
-    def __init__(self, skills: Iterable[SkillDef] = (), *, sample_limit: int = 0) -> None:
+    def __init__(
+        self, skills: Iterable[SkillDef] = (), *, sample_limit: int = 0, pre_approve: bool = False
+    ) -> None:
         self._skills = {s.name: s for s in skills}
         self._sample_limit = sample_limit
+        self._pre_approve = pre_approve
 
     @property
     def skills(self) -> tuple[SkillDef, ...]:
@@ -103,7 +107,7 @@ class SkillSet:
             wanted.check(self._skills, "skills")
             keep = wanted.admits
         kept = [s for s in self.skills if keep(s.name)]
-        return SkillSet(kept, sample_limit=self._sample_limit)
+        return SkillSet(kept, sample_limit=self._sample_limit, pre_approve=self._pre_approve)
 
     async def _execute(self, arguments: dict[str, Any], ctx: Any) -> ToolResult:
         name = arguments["name"]
@@ -116,6 +120,8 @@ class SkillSet:
             text = await in_time(clock, lambda: render(self._current(skill, clock), self._sample_limit))
         except (ToolError, OSError, ValueError) as error:
             raise ToolError(f"skill {name!r} can no longer be read: {error}") from error
+        if self._pre_approve:  # as it was when the source opened: a run may have written to the file since
+            pre_approve(ctx.context.frame, skill.allowed_tools)
         place = skill.url if skill.folder is None else str(skill.folder)
         return ToolResult(output=text, metadata={"name": name, "dir": encodable(place)})
 
@@ -128,7 +134,8 @@ class SkillSource:
 
     `entries` are folders, `SkillDef`s and providers. Folders come first, then data in the order
     given; the first of a name wins. `sample_limit` is how many files a skill lists: 0 = 10, n,
-    -1 = none. `filter` narrows by name. Which skills there are is settled by `open`; what one says
+    -1 = none. `filter` narrows by name. With `pre_approve`, calls that `allowed-tools` of a loaded
+    skill names pass where a rule asks. Which skills there are is settled by `open`; what one says
     is read from its folder at each call. Raises `ConfigError` for a folder that does not exist.
     """
 
@@ -140,13 +147,16 @@ class SkillSource:
         *,
         sample_limit: int = 0,
         filter: FilterSpec = None,
+        pre_approve: bool = False,
     ) -> None:
         _check_limit(sample_limit)
+        expect("skills: pre_approve", pre_approve, bool, "give True to trust what skills allow")
         given = list(entries)
         self._folders = [skill_folder(e) for e in given if isinstance(e, (str, Path))]
         self._data = [e for e in given if not isinstance(e, (str, Path))]
         self._sample_limit = sample_limit
         self._filter = NameFilter.of(filter, "skills")
+        self._pre_approve = pre_approve
         self.skill_set = SkillSet()
         """The skills it has now; empty before `open` and after `aclose`."""
         self.found: tuple[Path, ...] = ()
@@ -194,7 +204,9 @@ class SkillSource:
         self.report = report
         self.found = folders
         self.skill_set = SkillSet(
-            (s for s in skills if self._filter.admits(s.name)), sample_limit=self._sample_limit
+            (s for s in skills if self._filter.admits(s.name)),
+            sample_limit=self._sample_limit,
+            pre_approve=self._pre_approve,
         )
 
     async def _from_folders(self) -> tuple[list[SkillDef], list[SkillIssue]]:
@@ -217,8 +229,8 @@ def skill_source(option: Any) -> SkillSource | None:
     """The source that a `skills` option describes; None when it describes nothing.
 
     Takes a folder, a `SkillDef`, a provider, a sequence of these, or a mapping
-    `{"paths": one or several of these, "sample_limit": n, "filter": names}`. Raises `ConfigError`
-    for any other shape and for a folder that does not exist.
+    `{"paths": one or several of these, "sample_limit": n, "filter": names, "pre_approve": bool}`.
+    Raises `ConfigError` for any other shape and for a folder that does not exist.
     """
     settings: dict[str, Any] = {}
     if isinstance(option, Mapping):
@@ -230,7 +242,7 @@ def skill_source(option: Any) -> SkillSource | None:
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    known = ("paths", "sample_limit", "filter")
+    known = ("paths", "sample_limit", "filter", "pre_approve")
     for key in settings:
         if key not in known:
             raise unknown_key("skills", key, known)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
 
-from toolnexus.agents.claude.names import TASK, WRITTEN, Grant, Target, mcp_parts, read_grants, target_of
 from toolnexus.agents.format import Remarks
 from toolnexus.tools.builtin.catalog import NAMES
+from toolnexus.tools.claude_names import TASK, WRITTEN, Grant, Target, mcp_parts, read_grants, target_of
 from toolnexus.tools.filters import Expected, IfThere, is_glob
 
 MOST_NAMES = 500
