@@ -7,15 +7,14 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.fixture import HERE, find, load, validator
-from conformance.play import mismatches, play
+from toolnexus.testing.conformance.expectations import mismatches
+from toolnexus.testing.conformance.fixture import find, home, label, load, validator
+from toolnexus.testing.conformance.play import play
 
-ROOT = HERE.parent
+ROOT = home().parent
 FOUNDING = ("subagent-fanout", "agent-registry", "subagent-isolation", "subagent-limits")
 
-CASES = [
-    pytest.param(case, id=f"{path.parent.name}: {case['name']}") for path in find() for case in load(path)
-]
+CASES = [pytest.param(case, id=f"{label(path)}: {case['name']}") for path in find() for case in load(path)]
 
 
 @pytest.mark.anyio
@@ -33,19 +32,19 @@ def test_the_four_founding_fixtures_are_there(name: str) -> None:
     assert (path.parent / "main.py").is_file()
 
 
-@pytest.mark.parametrize("path", find(), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", find(), ids=label)
 def test_a_fixture_is_data_that_the_schema_describes(path: Path) -> None:
     """[FIX-03] The schema is a valid one, the file fits it, and nothing in it is Python."""
     Draft202012Validator.check_schema(validator().schema)
     text = path.read_text(encoding="utf-8")
     assert list(validator().iter_errors(json.loads(text))) == []
-    for word in ("toolnexus", "python", "asyncio", "None", "True", "False", "Exception", "ConfigError"):
+    for word in ("toolnexus.", "python", "asyncio", "None", "True", "False", "Exception", "ConfigError"):
         assert word not in text, word
 
 
 def test_the_format_page_explains_every_key() -> None:
     """[FIX-04] Whatever the schema allows is in FORMAT.md."""
-    page = (HERE / "FORMAT.md").read_text(encoding="utf-8")
+    page = (home() / "FORMAT.md").read_text(encoding="utf-8")
     missing = sorted(key for key in _keys(validator().schema) if f"`{key}`" not in page)
     assert missing == []
 

@@ -276,10 +276,18 @@ def test_the_isolation_example_shows_the_difference(outputs: Outputs) -> None:
     assert caller * 100 < reader
 
 
+def test_a_toy_is_held_against_the_fixtures(outputs: Outputs) -> None:
+    """[EX-07] The conformance example drives a toy of its own, with all four outcomes."""
+    lines = outputs["conformance"].splitlines()
+    shown = [line.split()[:2] for line in lines if not line.startswith(" ")]
+    assert shown[:4] == [["ok", "ok"], ["ok", "partly"], ["ok", "FAILED"], ["ok", "unsupported"]]
+    assert lines[-1] == "toy 1: 4 cases, 1 partly, 1 failed, 1 unsupported"
+
+
 def test_every_example_is_tested_and_explained() -> None:
     """[EX-06] Each folder has a program, a test here and a page that says how to run it."""
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-    assert folders == sorted(["hello", *SAYS])
+    assert folders == sorted(["hello", "conformance", *SAYS])
     for name in folders:
         page = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
         assert page.startswith(f"# {name}\n") and f"python examples/{name}/main.py" in page

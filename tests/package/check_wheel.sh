@@ -14,4 +14,6 @@ cd "$away"
 "$away/venv/bin/toolnexus" --version
 "$away/venv/bin/toolnexus" demo --plain >demo.txt
 grep -q "agents" demo.txt
+"$away/venv/bin/toolnexus" conformance --only "subagent-fanout|contract/builtins" >cases.txt
+grep -q " 0 failed" cases.txt
 echo "toolnexus: the wheel works"

@@ -10,7 +10,7 @@ from toolnexus.cli.exits import DONE, TABLE
 
 FAULTS = ("kill-server", "hang", "deny", "limit")
 REPORTED = ("toolnexus.skills", "toolnexus.sources")
-"""Loggers whose warnings `tools` and `agents` report in words of their own."""
+"""Loggers whose warnings `tools`, `agents` and `conformance` report in words of their own."""
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Group: TypeAlias = "argparse._ArgumentGroup"
@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_agents(commands)
     _add_translate(commands)
     _add_serve(commands)
+    _add_conformance(commands)
     _add_config(commands)
     _add_init(commands)
     _add_trust(commands)
@@ -286,6 +287,40 @@ def _add_translate(commands: Commands) -> None:
     )
     translate.add_argument("file", metavar="FILE", help="the request; - reads it from standard input")
     _add_model(translate)
+
+
+def _add_conformance(commands: Commands) -> None:
+    conformance = _command(
+        commands,
+        "conformance",
+        "toolnexus.testing.conformance.command",
+        "play the fixtures of the contract against this package or another implementation",
+        "Play fixtures and say of each case whether it holds. Exit code 1 when one failed; a case that needs "
+        "what an implementation says it lacks has not failed.",
+    )
+    conformance.add_argument(
+        "paths", nargs="*", metavar="PATH", help="fixture files or folders (default: those of the package)"
+    )
+    conformance.add_argument(
+        "--driver",
+        metavar="CMD",
+        action="append",
+        help="a program that speaks the driver protocol, or own: this package (default); may be repeated",
+    )
+    conformance.add_argument(
+        "--only", metavar="PATTERN", help="cases in whose 'file: name' this is found; * is any text, | or"
+    )
+    conformance.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=10.0,
+        metavar="N",
+        help="most of one case (default %(default)g)",
+    )
+    conformance.set_defaults(reported=REPORTED)
+    form = conformance.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object a line for each case and driver")
+    form.add_argument("--markdown", action="store_true", help="a page with the whole matrix")
 
 
 def _add_client(parser: argparse.ArgumentParser) -> None:

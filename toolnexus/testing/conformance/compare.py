@@ -13,16 +13,15 @@ LONGEST = 400
 def compare(expected: Any, actual: Any, where: str) -> Iterator[str]:
     """Hold `actual` against `expected`; one line for everything that differs.
 
-    An object asks for its own keys only, a list for the same length. Against a text or a list an
-    object holds tests; against a number a list is a range. All else must be equal.
+    An object asks for its own keys only, unless it is `exactly` and a value; a list for the same length.
+    Against a text or a list an object holds tests; against a number a list is a range. All else is equal.
     """
     match expected, actual:
+        case {"exactly": value}, _:
+            if value != actual:
+                yield difference(f"{where}.exactly", value, actual)
         case dict(), str() | list():
-            for test, wanted in cast("dict[str, Any]", expected).items():
-                whole = test == "equals" or isinstance(wanted, str)
-                for piece in [wanted] if whole else cast("list[str]", wanted):
-                    if not _TESTS[test](piece, actual):
-                        yield difference(f"{where}.{test}", piece, cast(Any, actual))
+            yield from _tested(cast("dict[str, Any]", expected), cast(Any, actual), where)
         case dict(), dict():
             given = cast("dict[str, Any]", actual)
             for key, value in cast("dict[str, Any]", expected).items():
@@ -38,6 +37,14 @@ def compare(expected: Any, actual: Any, where: str) -> Iterator[str]:
         case _:
             if expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
                 yield difference(where, expected, actual)
+
+
+def _tested(tests: dict[str, Any], actual: Any, where: str) -> Iterator[str]:
+    for test, wanted in tests.items():
+        whole = test == "equals" or isinstance(wanted, str)
+        for piece in [wanted] if whole else cast("list[str]", wanted):
+            if not _TESTS[test](piece, actual):
+                yield difference(f"{where}.{test}", piece, actual)
 
 
 def fits(expected: Any, actual: Any) -> bool:
