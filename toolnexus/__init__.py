@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from toolnexus.agents.files import load_agents
     from toolnexus.agents.project import Project, load_project
     from toolnexus.agents.remote import RemoteAgent
+    from toolnexus.agents.role import Capability, Role
     from toolnexus.client import Client
     from toolnexus.config.document import load
     from toolnexus.core.events import (
@@ -95,6 +96,8 @@ if TYPE_CHECKING:
     from toolnexus.tools.skills import SkillDef, SkillIssue
     from toolnexus.tools.source import ToolSource
     from toolnexus.tools.toolkit import Toolkit
+    from toolnexus.workers.bus import Bus
+    from toolnexus.workers.worker import Worker
 
     __version__: str
 
@@ -102,6 +105,7 @@ _HOMES = {
     "agents.files": ("load_agents",),
     "agents.project": ("Project", "load_project"),
     "agents.remote": ("RemoteAgent",),
+    "agents.role": ("Capability", "Role"),
     "client": ("Client",),
     "config.document": ("load",),
     "core.events": (
@@ -188,6 +192,8 @@ _HOMES = {
     "tools.skills": ("SkillDef", "SkillIssue"),
     "tools.source": ("ToolSource",),
     "tools.toolkit": ("Toolkit",),
+    "workers.bus": ("Bus",),
+    "workers.worker": ("Worker",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -196,6 +202,8 @@ __all__ = [
     "Answer",
     "AnthropicModel",
     "Budget",
+    "Bus",
+    "Capability",
     "Client",
     "Compacted",
     "ConfigError",
@@ -239,6 +247,7 @@ __all__ = [
     "RemoteAgent",
     "Request",
     "Retrying",
+    "Role",
     "RunContext",
     "RunError",
     "RunFinished",
@@ -274,6 +283,7 @@ __all__ = [
     "TurnStarted",
     "Usage",
     "UsageReported",
+    "Worker",
     "assistant",
     "compactor",
     "http_tool",

@@ -27,6 +27,7 @@ LAYERS = {
     "config": 6,
     "once": 6,
     "serving": 6,
+    "workers": 6,
     "cli": 7,
     "__main__": 8,
 }

@@ -213,7 +213,7 @@ async def test_a_tool_that_asks_its_own_conversation_gets_an_error() -> None:
     client = Client(model=FunctionModel(fn), builtins=False, tools=[recurse])
     async with client, asyncio.timeout(5):
         result = await client.ask("go", conversation="t")
-    assert "'t' is asked by a tool of its own run" in result.text
+    assert "'t' is asked from within its own run" in result.text
 
 
 async def test_a_pending_conversation_names_its_questions() -> None:

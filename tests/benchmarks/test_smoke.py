@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import run, script
+from benchmarks import flows, run, script
 
 
 def conversation(plan: str, *results: tuple[str, str]) -> list[dict[str, Any]]:
@@ -85,3 +85,21 @@ def test_an_answer_depends_on_the_request_alone() -> None:
     assert script.read_plan(json.loads(second.arguments)["prompt"]) == {"rounds": 1, "id": "main.1"}
     assert (first.expected, second.expected) == ("done main.0", "done main.1")
     assert script.requests_needed(script.read_plan(plan)) == 2 + 2 * 2
+
+
+@pytest.mark.parametrize("flow", flows.FLOWS)
+def test_workflows_are_measured_and_lose_nothing(flow: str) -> None:
+    """[PERF-05] Each side runs every node; a lost one is an error."""
+    assert flows.measure("bare", flow, times=1) > 0
+    assert flows.measure("ours", flow, times=1) > 0
+
+
+def test_the_table_of_workflows_has_a_ratio_within_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PERF-05] Beside the bare loop, whoever else is there."""
+
+    def measured(python: str, side: str, flow: str) -> float:
+        return 1e-6 if side == "bare" else 3e-6
+
+    monkeypatch.setattr(flows, "measured", measured)
+    last = flows.table({"bare": "", "ours": "", "langgraph": ""}, passes=2).splitlines()[-1]
+    assert last == "| 100 x 20 branches: CPU per branch | 1.00 µs | 3.00 µs (3.0 x) | 3.00 µs (3.0 x) |"

@@ -110,6 +110,16 @@ SAYS = {
         '- severity: expected one of "low", "high", got "urgent"',
         "high: payments, 6 hours, due 2026-03-01",
     ],
+    "research-pipeline": [
+        "At high water, which follows the moon",
+        "sources: harbour, tides",
+        "researcher.0.2.1: 2 turns, 30 tokens\n  editor.0.3: 2 turns, 60 tokens\nall: 135 tokens",
+        "n_3 -. may ask .-> n_3_0",
+    ],
+    "two-runners": [
+        "No ferry Sunday\nLe bac ne circule pas dimanche.",
+        "another script: 2 requests, 30 tokens",
+    ],
     "remote-agent": [
         "- pricing: Knows what things of a ship cost.\n- stock: Knows what is in the store room.",
         "pricing asks: In which currency: EUR or USD?",

@@ -319,6 +319,7 @@ def test_the_tree_is_drawn() -> None:
     flow = Sequential(
         Fn(plus, name='say "hi"'),
         Parallel(AgentStep(Agent(name="a")), Switch(str, {"x": Fn(plus)}, Fn(double))),
+        Fn(len),
         Loop(Fn(plus), bool, max_rounds=2),
     )
     text = flow.to_mermaid()

@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_serve(commands)
     _add_conformance(commands)
+    _add_workflow(commands)
     _add_config(commands)
     _add_init(commands)
     _add_trust(commands)
@@ -197,6 +198,21 @@ def _add_serve(commands: Commands) -> None:
     where.add_argument("--allow-anonymous", action="store_true", help="let other machines in without a token")
     _add_client(serve)
     _add_memory(serve)
+
+
+def _add_workflow(commands: Commands) -> None:
+    workflow = commands.add_parser("workflow", help="draw a workflow")
+    workflow.set_defaults(command=None)
+    actions = workflow.add_subparsers(title="actions", metavar="ACTION", required=True)
+    draw = _command(
+        actions,
+        "draw",
+        "toolnexus.cli.workflow_draw",
+        "print a workflow as a Mermaid flowchart",
+        "Import MODULE, from this folder or wherever Python finds it, and print its workflow NAME as a "
+        "Mermaid flowchart. Runs the module, not the workflow.",
+    )
+    draw.add_argument("target", metavar="MODULE:NAME", help="such as flows.research:pipeline")
 
 
 def _add_config(commands: Commands) -> None:

@@ -17,7 +17,7 @@ from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.engine.agent import Agent
-from toolnexus.engine.conversations import Body, Conversations, check_id
+from toolnexus.engine.conversations import CONVERSATIONS, Body, Conversations, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.life import Life
 from toolnexus.engine.models import Models
@@ -139,6 +139,7 @@ class Asked:
         skills = self._sources.skills
         return {
             ENVIRONMENT: self._environment,
+            CONVERSATIONS: self._conversations,
             READ_ROOTS: skills.roots if skills is not None else (),
             CLOSED_ROOTS: skills.closed if skills is not None else (),
             PROCESSES: self._processes,

@@ -19,6 +19,7 @@ from toolnexus.engine.runner import Journal
 from toolnexus.engine.stored import INTERRUPTED, StoredRun, given_up, has_ended, is_taken
 from toolnexus.engine.transcripts import RESERVED, Transcripts
 from toolnexus.errors import ConfigError, RunError, StoreConflict, StoreError
+from toolnexus.runtime.context import ContextKey
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, taken
 from toolnexus.stores.base import Store
@@ -129,6 +130,35 @@ class Conversations:
 
         return await self._one(id, begin)
 
+    async def follow(
+        self,
+        id: str,
+        run: Callable[[Sequence[Message]], Awaitable[RunResult]],
+        resumed: Mapping[str, Any] | None = None,
+    ) -> RunResult:
+        """Let a step of another tree continue the conversation: `run` gets its messages.
+
+        Ordered with the asks of the conversation. What the step adds is appended when it is over; one that
+        waits adds nothing until then, and one that is cancelled nothing at all. `resumed` is where it
+        stood, with the messages of then. Raises what `ask` raises.
+        """
+
+        async def begin() -> _Ended | RunResult:
+            loaded, version = await self._store.load(id)
+            state = await self._store.load_state(id)
+            beside = state if is_taken(state) else None
+            if resumed is None and (stored := StoredRun.read(id, beside)) is not None:
+                raise stored.suspended()
+            history = () if resumed is not None else close_transcript(loaded, INTERRUPTED)
+            result = await run(history)
+            if result.status == "pending":
+                return result
+            kept = len(history) if resumed is None else resumed.get("start", 0)
+            record = Record(self._store, id, version, kept=kept, start=len(loaded), beside=beside)
+            return _Ended(result, record, [], None)
+
+        return await self._one(id, begin)
+
     async def _claim(self, record: Record, stored: StoredRun) -> None:
         """Mark the run as ours, or leave it as it is. Raises `StoreConflict` when it changed."""
         claiming = asyncio.ensure_future(record.claim())
@@ -159,7 +189,7 @@ class Conversations:
         """One run of the conversation at a time, and its end stored."""
         if any(ask.conversation == (self._key, id) and not ask.over for ask in _asking.get()):
             raise RunError(
-                f"conversation {id!r} is asked by a tool of its own run, which would wait for itself; "
+                f"conversation {id!r} is asked from within its own run, which would wait for itself; "
                 "use another conversation, or none"
             )
         lock = self._locks.setdefault(id, asyncio.Lock())
@@ -350,6 +380,10 @@ class Conversation:
     async def delete(self) -> None:
         """Remove the conversation from the store, and the runs below it."""
         await self._conversations.delete(self.id)
+
+
+CONVERSATIONS: ContextKey[Conversations] = ContextKey("conversations")
+"""The conversations of the client, for steps that continue one."""
 
 
 def check_id(conversation: object) -> None:

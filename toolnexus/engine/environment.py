@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from toolnexus.core.tools import Tool
 from toolnexus.engine.background import stop_tool, wait_tool
@@ -56,6 +56,9 @@ class Environment:
     would offer a child the wrong ones.
     """
 
+    edits: ClassVar[int] = 0
+    """How often agents were edited in place, in any client: views are derived anew after that."""
+
     def __init__(
         self,
         *,
@@ -78,6 +81,7 @@ class Environment:
         """Called whenever the toolkit may be another one."""
         self._toolkit = Toolkit()
         self._views: dict[tuple[Any, ...], tuple[Definition, tuple[Denial, ...], View]] = {}
+        self._edits = Environment.edits
 
     @property
     def toolkit(self) -> Toolkit:
@@ -102,6 +106,9 @@ class Environment:
 
     def view(self, agent: Definition, ctx: RunContext) -> View:
         """What `agent` is offered in this run."""
+        if self._edits != Environment.edits:
+            self._edits = Environment.edits
+            self._views.clear()
         deepest = ctx.frame.depth >= ctx.run.max_depth
         denied = ctx.frame.denied
         key = (id(agent), deepest, *map(id, denied))

@@ -35,6 +35,7 @@ class Record:
         kept: int,
         start: int,
         resumed: StoredRun | None = None,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
         self.id = id
         self._resumed = resumed
@@ -43,7 +44,7 @@ class Record:
         self._version = version
         self._start = start
         self._broken = False
-        self._beside: Mapping[str, Any] | None = None
+        self._beside = beside
         """The state of a run that waits in the same conversation: it is not ours to end."""
         self.below = Transcripts(store, id)
         self._stepping: asyncio.Task[None] | None = None

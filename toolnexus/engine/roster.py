@@ -13,7 +13,7 @@ from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.deferred import NAME as TOOL_SEARCH
 from toolnexus.engine.environment import Environment
-from toolnexus.engine.scope import Known
+from toolnexus.engine.scope import Known, Scope
 from toolnexus.errors import ConfigError, NameConflict, UnknownNames
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
@@ -51,6 +51,8 @@ class Roster:
         self._redact = redact
         self._door = asyncio.Lock()
         self._agents = [main, *reachable(environment.registry.values(), environment.registry)]
+        self._checked: dict[int, Scope] = {}
+        """The scopes of registered agents that were checked, by identity: an edited agent has a new one."""
         brought = self._brought(self._agents)
         for source in (*brought, *self._elsewhere(self._agents)):
             environment.sources.adopt(source)
@@ -82,21 +84,25 @@ class Roster:
         self._door = asyncio.Lock()
         self._check(self._agents, self._environment.sources.skill_names)
         self._tell_absent([permissions, *(agent.settings.permissions for agent in self._agents)])
+        self._checked = {id(a.scope): a.scope for a in self._agents}
         _read_schemas([*self._environment.toolkit, *(s for a in self._agents for s in a.scope.own)])
 
     async def welcome(self, agent: object) -> None:
-        """Check and open what an agent that is not registered brings along."""
-        if any(agent is a for a in self._agents) or not isinstance(agent, Agent):
+        """Check and open what an agent that is not registered, or was edited since, brings along."""
+        if not isinstance(agent, Agent) or id(agent.scope) in self._checked:
             return
         environment = self._environment
         found = reachable([agent], environment.registry)
-        agents = [a for a in found if not any(a is k for k in self._agents)]
+        agents = [a for a in found if id(a.scope) not in self._checked]
         async with self._door:  # the runs of one agent may come at once
             for source in (*self._brought(agents), *self._elsewhere(agents)):
                 await environment.sources.admit(source, environment.refresh)
                 environment.refresh()
         self._check(agents, environment.sources.skill_names)
         _read_schemas([s for a in agents for s in a.scope.own])
+        if any(a is k for a in agents for k in self._agents):
+            checked = {**self._checked, **{id(a.scope): a.scope for a in agents}}
+            self._checked = {id(k.scope): k.scope for k in self._agents if id(k.scope) in checked}
 
     def _tell_absent(self, layers: Iterable[Permissions | None]) -> None:
         """Warn of rules about a tool that is nowhere: whoever misspelt one would feel safe."""

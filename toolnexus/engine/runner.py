@@ -137,6 +137,7 @@ class LocalRunner:
         resumed: Mapping[str, Any] | None = None,
         past: Past | None = None,
         segment: str | None = None,
+        history: Sequence[Message] = (),
     ) -> RunResult:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
@@ -172,8 +173,8 @@ class LocalRunner:
             frame.place = len(above.children)
             above.children.append(None)
             if past is not None:
-                frame.follow(past.messages or ())
-                frame.continues = past.path
+                history, frame.continues = past.messages or (), past.path
+            frame.follow(history)
         else:
             frame.resume(point)
         ctx = RunContext(run, frame, parent.host)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
 from toolnexus.runtime.past import Past
 
@@ -26,12 +27,14 @@ class Runner(Protocol):
         resumed: Mapping[str, Any] | None = None,
         past: Past | None = None,
         segment: str | None = None,
+        history: Sequence[Message] = (),
     ) -> RunResult:
         """Run `target` below `parent` and return its result, whatever way it ended.
 
         `key` identifies the run among its siblings; `segment` is its name, where the frame above was asked
         for one before. `delegated`: a model started it, so it counts in depth and waits for a slot.
         `resumed`: the point where it stood, when it goes on. `past`: a run that ended, whose transcript
-        (loaded) comes before its own. Raises nothing but `CancelledError`.
+        (loaded) comes before its own. `history`: what was said before, otherwise. Raises nothing but
+        `CancelledError`.
         """
         ...

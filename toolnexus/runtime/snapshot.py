@@ -95,7 +95,7 @@ class FramePoint:
     place: int = 0
     """Where it stands among the runs of its caller."""
     start: int = 0
-    """How many of its messages are those of the run that it continues."""
+    """How many of its messages were there before it began."""
     continues: tuple[str, ...] | None = None
     background: tuple[JobPoint, ...] = ()
     """The runs that it started and does not wait for in a call of `task`."""

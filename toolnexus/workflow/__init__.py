@@ -10,7 +10,7 @@ from toolnexus.workflow.branches import FanOut, Parallel
 from toolnexus.workflow.coordinator import CoordinatorStep, delegate_to
 from toolnexus.workflow.fn import Fn
 from toolnexus.workflow.loop import Loop
-from toolnexus.workflow.node import Node
+from toolnexus.workflow.node import Node, visit
 from toolnexus.workflow.runners import RUNNER, AgentReply, AgentRunner, ModelRunner, with_runner
 from toolnexus.workflow.scratchpad import Scratchpad, Slot
 from toolnexus.workflow.seams import as_runnable, as_tool
@@ -37,5 +37,6 @@ __all__ = [
     "as_runnable",
     "as_tool",
     "delegate_to",
+    "visit",
     "with_runner",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from toolnexus.core.messages import MediaPart, Message, TextPart
 from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.conversations import CONVERSATIONS, check_id
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.environment import ENVIRONMENT
 from toolnexus.engine.output import OUTPUT, output_type_of
@@ -37,7 +38,8 @@ class AgentStep(Leaf[Any, O]):
     * `output_type`: a type that pydantic takes, or a JSON Schema; None: the agent's own, else text.
     * `prompt`: what the agent is asked: a text with `{input}` in it, or a function of the input. None: the
       input itself, as JSON when it is no prompt.
-    * `conversation`: the id of a conversation that the step continues.
+    * `conversation`: the id of a conversation that the step continues: what was said there comes before, and
+      what the step adds is appended when it is over. A step that waits or is cancelled appends nothing.
 
     A step that a limit stops ends the workflow `incomplete`, with the text so far. An agent that fails
     raises its error.
@@ -99,6 +101,7 @@ class AgentStep(Leaf[Any, O]):
             raise ConfigError(f"{where}: the prompt has no {{input}} in it")
         if prompt is not None and not isinstance(prompt, str) and not callable(prompt):
             raise ConfigError(f"{where}: prompt={prompt!r} must be a text with {{input}}, or a function")
+        check_id(conversation)
         self.name = name or agent.name
         self.description = agent.description
         self.agent = agent
@@ -111,6 +114,10 @@ class AgentStep(Leaf[Any, O]):
 
     async def run(self, input: Any, ctx: RunContext) -> O:
         place = ctx.host[PLACE]
+        if place.used:
+            raise RunError(f"step {self.name!r} has the place of another; use visit(child, input, ctx, key)")
+        place.used = True
+        place.progress.taken.add(place.id)
         waiting = place.progress.waiting.get(place.id)
         if waiting is not None and not waiting.answered(ctx.run.answers):
             raise Suspended({place.id: waiting})
@@ -118,17 +125,36 @@ class AgentStep(Leaf[Any, O]):
         values: dict[ContextKey[Any], Any] = {OUTPUT: self._output}
         if (model := self._chosen_model(ctx, runner)) is not None:
             values[MODEL_OVERRIDE] = model
-        target: Runnable = self.agent
+        agent = self._as_of_now()
+        target: Runnable = agent
         if runner is not None and not isinstance(runner, ModelRunner):
-            target = Hosted(self.agent, runner, self._output_type)
-        result = await ctx.run.runner.run(
-            target,
-            await self._asked(input),
-            parent=ctx.having(values),
-            key=place.id,
-            resumed=None if waiting is None else waiting.child,
-        )
-        return self._given(result, place.id)
+            target = Hosted(agent, runner, self._output_type)
+        resumed = None if waiting is None else waiting.child
+        asked = None if resumed is not None else await self._asked(input)
+
+        def run(history: Sequence[Message] = ()) -> Awaitable[RunResult]:
+            return ctx.run.runner.run(
+                target, asked, parent=ctx.having(values), key=place.id, resumed=resumed, history=history
+            )
+
+        return self._given(await self._continued(ctx, run, resumed), place.id)
+
+    async def _continued(
+        self,
+        ctx: RunContext,
+        run: Callable[[Sequence[Message]], Awaitable[RunResult]],
+        resumed: Mapping[str, Any] | None,
+    ) -> RunResult:
+        """What `run` gives, as the next part of the conversation when there is one."""
+        if self._conversation is None:
+            return await run(())
+        conversations = ctx.get(CONVERSATIONS)
+        if conversations is None:
+            raise ConfigError(f"step {self.name!r} continues a conversation, which needs a client")
+        return await conversations.follow(self._conversation, run, resumed)
+
+    def _as_of_now(self) -> Agent:
+        return self.agent
 
     def restored(self, data: Any) -> Any:
         hint = self._output_type

@@ -26,7 +26,8 @@ class Parallel(Node[I, O]):
     """All nodes at once on the same input; their outputs come out as a list, in node order.
 
     `on_error`: with `"fail"` the first failure cancels the others and is raised as itself; with `"collect"`
-    a failed branch has its exception in the list. A branch that waits for an answer lets the others end.
+    a failed branch has its exception in the list: a `RunError` with its words after a wait. A
+    branch that waits for an answer lets the others end.
     """
 
     @overload
@@ -131,16 +132,19 @@ async def _run_branches(ctx: RunContext, branches: Sequence[Branch], width: int,
 
     async def one(n: int) -> Any:
         node, input, name = branches[n]
+        if (failed := progress.stored.get(f"{ids[n]}!")) is not None:
+            return RunError(failed)
         try:
             if gate is None:
-                return await visit(node, input, contexts[n], name, str(n))
+                return await visit(node, input, contexts[n], str(n), name)
             async with gate:
-                return await visit(node, input, contexts[n], name, str(n))
+                return await visit(node, input, contexts[n], str(n), name)
         except Suspended as suspended:  # the others go on: what can be done is done
             waiting.update(suspended.waiting)
         except Exception as error:
             if not collect:
                 raise
+            progress.done[f"{ids[n]}!"] = f"{type(error).__name__}: {error}"
             return error
 
     outputs = await run_all([_job(one, n) for n in range(len(branches))])

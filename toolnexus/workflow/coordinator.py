@@ -10,6 +10,7 @@ from typing import Any
 from toolnexus.core.names import sanitize
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.scope import Scope
 from toolnexus.errors import ConfigError
 from toolnexus.workflow.agent_step import AgentStep
 from toolnexus.workflow.node import Node, checked
@@ -44,7 +45,8 @@ class CoordinatorStep(AgentStep[str]):
         names = [tool.name for tool in tools]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(f"CoordinatorStep({agent.name!r}): several members are called {twice}")
-        super().__init__(with_tools(agent, tools), runner=runner, name=name)
+        super().__init__(agent, runner=runner, name=name)
+        self._as_of_now = WithTools(agent, tools)
 
     @property
     def children(self) -> Sequence[tuple[str, Node[Any, Any]]]:
@@ -58,12 +60,21 @@ def delegate_to(
     return CoordinatorStep(coordinator, team, runner=runner)
 
 
-def with_tools(agent: Agent, tools: Sequence[Tool]) -> Agent:
-    """The same agent with more tools of its own, beside all that it has."""
-    twin = copy.copy(agent)
-    scope = replace(agent.scope, own=(*agent.scope.own, *tools))
-    object.__setattr__(twin, "scope", scope)
-    return twin
+class WithTools:
+    """An agent with more tools of its own, beside all that it has: called, it is as the agent is by now."""
+
+    def __init__(self, agent: Agent, tools: Sequence[Tool]) -> None:
+        self._agent = agent
+        self._tools = tuple(tools)
+        self._seen: tuple[Scope, Agent] | None = None
+
+    def __call__(self) -> Agent:
+        scope = self._agent.scope
+        if self._seen is None or self._seen[0] is not scope:  # it was edited
+            twin = copy.copy(self._agent)
+            object.__setattr__(twin, "scope", replace(scope, own=(*scope.own, *self._tools)))
+            self._seen = scope, twin
+        return self._seen[1]
 
 
 def _member_tool(member: Node[Any, Any], coordinator: str) -> Tool:

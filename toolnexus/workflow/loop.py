@@ -9,6 +9,7 @@ from toolnexus.core.options import count
 from toolnexus.core.result import Limit
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import RunContext
+from toolnexus.runtime.hooks import settled
 from toolnexus.workflow.node import Node, Stopped, checked, decided, visit
 
 T = TypeVar("T")
@@ -41,12 +42,15 @@ class Loop(Node[T, T]):
     async def run(self, input: T, ctx: RunContext) -> T:
         value = input
         for n in range(self._max_rounds):
-            value = await visit(self._node, value, ctx, f"{self._node.name}[{n}]", str(n))
-            if await decided(ctx, f"{n}?", self._until, value):
+            value = await visit(self._node, value, ctx, str(n), f"{self._node.name}[{n}]")
+            if await decided(ctx, f"{n}?", self._enough, value):
                 return value
         frame = ctx.frame
         limit: Limit = frame.hit(ctx.run, "max_rounds", self._max_rounds)
         raise Stopped(limit, value, "")
+
+    async def _enough(self, value: T) -> bool:
+        return bool(await settled(self._until(value)))
 
     @property
     def children(self) -> Sequence[tuple[str, Node[Any, Any]]]:

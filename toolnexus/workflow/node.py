@@ -5,22 +5,28 @@ Above: composites visit their children, the runner executes the node at the top.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Generic, TypeVar, cast
 
 from toolnexus.core.events import NodeFinished, NodeStarted
 from toolnexus.core.result import Limit
 from toolnexus.engine.agent import Agent
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, RunError
 from toolnexus.runtime.context import SCRATCHPAD, ContextKey, Outcome, RunContext
 from toolnexus.runtime.snapshot import Waiting
 from toolnexus.runtime.tracing import Tracing
 from toolnexus.workflow.scratchpad import Scratchpad
 from toolnexus.workflow.values import to_json
 
+logger = logging.getLogger("toolnexus.workflow")
+
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
+T = TypeVar("T")
+D = TypeVar("D")
 
 
 class Suspended(BaseException):
@@ -47,17 +53,29 @@ class Stopped(Exception):
 class Progress:
     """What is done in one run of a workflow: it goes on from there, and nothing finished runs again."""
 
-    __slots__ = ("done", "pads", "stored", "waiting")
+    __slots__ = ("done", "pads", "stored", "taken", "visited", "waiting")
 
     def __init__(self, state: Mapping[str, Any], waiting: Mapping[str, Waiting]) -> None:
         self.done: dict[str, Any] = {}
         """What steps gave, by their place."""
         self.stored: Mapping[str, Any] = state.get("done", {})
         """What they gave before the run waited, as JSON."""
+        self.visited: set[str] = set()
+        """Where steps stand that were visited since: a second one there would get what the first one gave."""
         self.waiting = waiting
         """The steps that waited, by their place."""
+        self.taken: set[str] = set()
+        """Those of them that went on, or wait again."""
         self.pads: dict[str, Scratchpad | Mapping[str, Any]] = dict(state.get("pads", {}))
         """The pads of branches that are not merged yet, by the place of the branch."""
+
+    def check(self) -> None:
+        """Raises `RunError` when a step that waited was not reached again: its answer would be lost."""
+        if lost := [place for place in self.waiting if place not in self.taken]:
+            raise RunError(
+                f"the workflow was changed while it waited: no agent runs at the place {lost[0]} any more; "
+                "go on with the tree that asked"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Raises `RunError` that names what is no JSON."""
@@ -69,12 +87,14 @@ class Progress:
 class Place:
     """Where a node stands in the tree of one run."""
 
-    __slots__ = ("id", "path", "progress")
+    __slots__ = ("id", "path", "progress", "used")
 
     def __init__(self, id: str, path: tuple[str, ...], progress: Progress) -> None:
         self.id = id
         self.path = path
         self.progress = progress
+        self.used = False
+        """Whether an agent ran here: its waiting run is known by the place."""
 
 
 PLACE: ContextKey[Place] = ContextKey("place in a workflow")
@@ -83,6 +103,7 @@ PLACE: ContextKey[Place] = ContextKey("place in a workflow")
 class Node(ABC, Generic[In, Out]):
     """One step: `await node.run(input, ctx)` gives its output, or raises what went wrong.
 
+    A subclass says in `run` what it does, and runs other nodes through `visit`, never by their own `run`.
     A node keeps nothing of a run, so one tree may run any number of times at once. It is a Runnable:
     `client.run(node, input)`, a target of `task`, behind `toolnexus serve`.
     """
@@ -111,14 +132,30 @@ class Node(ABC, Generic[In, Out]):
         if resumed is not None:
             input = state.get("input", input)
         inner = ctx.having({PLACE: Place("", (), progress), SCRATCHPAD: pad})
+        if resumed is not None and resumed.definition not in ("", self._digest):
+            logger.warning("workflow %r was changed while it waited; it goes on as it is now", self.name)
         try:
-            return Outcome(output=await visit(self, input, inner, self.name, "0"))
+            output = await visit(self, input, inner, "0")
+            progress.check()
+            return Outcome(output=output)
         except Stopped as stopped:
             return Outcome(status="incomplete", limit=stopped.limit, output=stopped.output, text=stopped.text)
         except Suspended as suspended:
+            progress.check()
             kept = {**progress.to_json(), "pad": pad.to_json(), "input": to_json(input, "the input")}
             asked = tuple([request for w in suspended.waiting.values() for request in w.requests])
-            return Outcome(status="pending", requests=asked, waiting=suspended.waiting, state=kept)
+            return Outcome(
+                status="pending",
+                requests=asked,
+                waiting=suspended.waiting,
+                state=kept,
+                definition=self._digest,
+            )
+
+    @property
+    def _digest(self) -> str:
+        """Of the shape of the tree."""
+        return sha256(self.to_mermaid().encode()).hexdigest()
 
     def to_mermaid(self) -> str:
         """The tree as a Mermaid flowchart."""
@@ -138,13 +175,22 @@ class Leaf(Node[In, Out]):
         return data
 
 
-async def visit(node: Node[In, Out], input: In, ctx: RunContext, name: str, key: str) -> Out:
+async def visit(node: Node[In, Out], input: In, ctx: RunContext, key: str, name: str | None = None) -> Out:
     """Run `node` below the node that `ctx` belongs to, or give what it gave before the run waited.
 
-    `key` tells it from its siblings; `name` is how it is called in paths.
+    For nodes of one's own: `key` tells this visit from all others of that node, and must be the same when the
+    run goes on; `name` is how the child is called in paths (None: its name). Raises what the child raises,
+    and `RunError` for a key that was used before.
     """
     above = ctx.host[PLACE]
-    place = Place(f"{above.id}.{key}" if above.id else key, (*above.path, name), above.progress)
+    place = Place(f"{above.id}.{key}" if above.id else key, (*above.path, name or node.name), above.progress)
+    visited = above.progress.visited
+    if place.id in visited:
+        raise RunError(
+            f"node {'/'.join(above.path)!r} visits a second child under the key {key!r}; give each a key "
+            "of its own, and run children through visit(child, input, ctx, key)"
+        )
+    visited.add(place.id)
     if isinstance(node, Leaf):
         progress = above.progress
         if place.id in progress.done:
@@ -158,8 +204,8 @@ async def visit(node: Node[In, Out], input: In, ctx: RunContext, name: str, key:
     return await _watched(node, input, ctx.having({PLACE: place}), place)
 
 
-async def decided(ctx: RunContext, key: str, decide: Any, *given: Any) -> Any:
-    """What a function of a composite decided, once: it is asked again neither here nor in another process."""
+async def decided(ctx: RunContext, key: str, decide: Callable[[T], Awaitable[D]], input: T) -> D:
+    """What a composite decided (JSON), once: it is asked again neither here nor in another process."""
     place = ctx.host[PLACE]
     id, progress = f"{place.id}.{key}", place.progress
     if id in progress.done:
@@ -167,9 +213,7 @@ async def decided(ctx: RunContext, key: str, decide: Any, *given: Any) -> Any:
     if id in progress.stored:
         value = progress.stored[id]
     else:
-        value = decide(*given)
-        if hasattr(value, "__await__"):
-            value = await value
+        value = await decide(input)
     progress.done[id] = value
     return value
 

@@ -18,6 +18,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, Outcome, RunContext, RunSettings
 from toolnexus.workflow.node import Node, checked, visit
+from toolnexus.workflow.values import as_text
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -37,7 +38,7 @@ class AgentRunner(Protocol):
     """Runs one agent once. `ctx` is that run's own: its path, ledger and host values."""
 
     async def run(self, agent: Agent, message: Any, ctx: RunContext) -> AgentReply:
-        """The reply of `agent` to `message`."""
+        """The reply of `agent` to `message`: what the step asks, or in a conversation all of its messages."""
         ...
 
     async def run_structured(self, agent: Agent, message: Any, output_type: Any, ctx: RunContext) -> Any:
@@ -76,11 +77,13 @@ class Hosted:
         frame.ledger.reserve_request()
         frame.turns += 1
         frame.transcript += as_messages(input)
+        message = list(frame.transcript) if frame.start else input
         if self._output_type is not None:
-            value = await runner.run_structured(self._agent, input, self._output_type, ctx)
+            value = await runner.run_structured(self._agent, message, self._output_type, ctx)
             frame.typed = True
+            frame.transcript.append(assistant(as_text(value)))
             return Outcome(output=value)
-        reply = await runner.run(self._agent, input, ctx)
+        reply = await runner.run(self._agent, message, ctx)
         if reply.usage is not None:
             frame.ledger.record(reply.model or type(runner).__name__, reply.usage)
         frame.transcript.append(assistant(reply.text))
@@ -97,7 +100,7 @@ class WithRunner(Node[In, Out]):
         self._runner = checked_runner(runner, "with_runner")
 
     async def run(self, input: In, ctx: RunContext) -> Out:
-        return await visit(self._node, input, ctx.having({RUNNER: self._runner}), self._node.name, "0")
+        return await visit(self._node, input, ctx.having({RUNNER: self._runner}), "0")
 
     @property
     def children(self) -> Sequence[tuple[str, Node[Any, Any]]]:

@@ -88,7 +88,20 @@ class Sequential(Node[I, O]):
         name: str = ...,
     ) -> None: ...
     @overload
-    def __init__(self: Sequential[Any, Any], *nodes: Node[Any, Any], name: str = ...) -> None: ...
+    def __init__(
+        self: Sequential[Any, Any],
+        a: Node[Any, Any],
+        b: Node[Any, Any],
+        c: Node[Any, Any],
+        d: Node[Any, Any],
+        e: Node[Any, Any],
+        f: Node[Any, Any],
+        g: Node[Any, Any],
+        h: Node[Any, Any],
+        /,
+        *more: Node[Any, Any],
+        name: str = ...,
+    ) -> None: ...
     def __init__(self, *nodes: Node[Any, Any], name: str = "sequential") -> None:
         """Raises `ConfigError` for no node at all, and for what is none."""
         if not nodes:
@@ -99,7 +112,7 @@ class Sequential(Node[I, O]):
     async def run(self, input: I, ctx: RunContext) -> O:
         value: Any = input
         for n, node in enumerate(self._nodes):
-            value = await visit(node, value, ctx, node.name, str(n))
+            value = await visit(node, value, ctx, str(n))
         return value
 
     @property

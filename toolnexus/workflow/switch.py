@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from toolnexus.core.options import expect
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.runtime.context import RunContext
+from toolnexus.runtime.hooks import settled
 from toolnexus.workflow.node import Node, checked, decided, visit
 
 I = TypeVar("I", contravariant=True)  # noqa: E741
@@ -43,12 +44,22 @@ class Switch(Node[I, O]):
         self.name = name
 
     async def run(self, input: I, ctx: RunContext) -> O:
-        value = await decided(ctx, "?", self._key, input)
-        node = self._cases.get(value, self._default)
-        if node is None:
+        case: str = await decided(ctx, "?", self._case, input)
+        node = self._default if case == "default" else [*self._cases.values()][int(case)]
+        assert node is not None
+        return await visit(node, input, ctx, case)
+
+    async def _case(self, input: I) -> str:
+        """Which one, as a word: a key itself may be no JSON."""
+        value = await settled(self._key(input))
+        try:
+            if value in self._cases:
+                return str(list(self._cases).index(value))
+        except TypeError:  # what cannot be hashed is no case
+            pass
+        if self._default is None:
             raise RunError(f"switch {self.name!r}: no case for {value!r}; there are: {list(self._cases)}")
-        case = "default" if value not in self._cases else str(list(self._cases).index(value))
-        return await visit(node, input, ctx, node.name, case)
+        return "default"
 
     @property
     def children(self) -> Sequence[tuple[str, Node[Any, Any]]]:

@@ -24,6 +24,13 @@ def to_json(value: Any, what: str) -> Any:
         ) from error
 
 
+def as_text(value: Any) -> str:
+    """`value` as a model reads it: text as it is, anything else as JSON, as far as that goes."""
+    from pydantic_core import to_json as dumped
+
+    return value if isinstance(value, str) else dumped(value, by_alias=True, fallback=repr).decode()
+
+
 def from_json(data: Any, hint: Any) -> Any:
     """What `to_json` wrote, as `hint` says; as it is without one. Raises `RunError` when it does not fit."""
     if hint is None:
