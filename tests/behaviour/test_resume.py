@@ -141,6 +141,26 @@ async def test_an_answer_is_for_the_very_arguments() -> None:
     assert refused.is_error and "are not those that the answer was for" in refused.output
 
 
+async def test_a_tool_that_is_not_there_uses_no_answer_up(tmp_path: Path) -> None:
+    """[RES-55] Nothing runs and both questions stay open, for a client that has the tool."""
+    bank, store = Bank(), tmp_path / "c.db"
+    result, asked = await waiting(bank, store=SqliteStore(store))
+    ann, bob = (Answer(id=asked[f"pay {name}?"].id) for name in ("ann", "bob"))
+    forgot = ScriptedModel(["never"])
+    async with Client(model=forgot, builtins=False, tools=bank.tools[1:], store=SqliteStore(store)) as client:
+        for waits in ("c", result.snapshot):
+            with pytest.raises(
+                RunError, match=r"waits for calls of \['pay'\], which are not among the tools"
+            ):
+                await client.resume(waits, [ann])
+        assert len(await client.conversation("c").pending()) == 2
+    assert bank.done == ["looked rate"] and forgot.requests == []
+    async with Client(
+        model=ScriptedModel(["end"]), builtins=False, tools=bank.tools, store=SqliteStore(store)
+    ) as client:
+        assert (await client.resume("c", [ann, bob])).text == "end"
+
+
 async def test_a_refusal_and_a_late_answer_are_told() -> None:
     """[RES-04] Declined and expired calls do not run; the run goes on."""
     bank = Bank()

@@ -167,7 +167,7 @@ def test_a_conversation_is_kept_in_the_store(tmp_path: Path, capsys: pytest.Capt
         said = [m["content"] for m in endpoint.requests[1].body["messages"] if m["role"] != "system"]
         assert said == ["first", "one", "second"]
         assert run(endpoint, "third", "--conversation", "c1") == 2
-        assert "--conversation needs --store" in capsys.readouterr().err
+        assert "a conversation is kept in a store: give --store" in capsys.readouterr().err
     with sqlite3.connect(tmp_path / "talk.db") as db:
         assert db.execute("SELECT count(*) FROM messages").fetchone() == (4,)
     db.close()

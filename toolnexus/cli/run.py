@@ -66,7 +66,7 @@ async def kept_client(options: Namespace, person: Person, recorded: Change | Non
     client, _ = make_client(options, None if later else person, recorded)
     if options.conversation is not None and not is_kept(client):
         await client.aclose()
-        raise UsageError("--conversation needs --store PLACE, or a document with a store")
+        raise UsageError("a conversation is kept in a store: give --store PLACE, or a document with one")
     return client
 
 

@@ -22,8 +22,10 @@ def command(options: Namespace) -> int:
         raise UsageError(f"{options.folder!r} is no folder")
     mark = _mark(options.folder)
     marks = [line for line in _marks() if line != mark]
+    known = mark in _marks()
     _keep(marks if options.forget else [*marks, mark])
-    print(f"{'no longer trusted' if options.forget else 'trusted'}: {os.path.realpath(options.folder)}")
+    said = ("no longer trusted" if known else "was not trusted") if options.forget else "trusted"
+    print(f"{said}: {os.path.realpath(options.folder)}")
     return DONE
 
 

@@ -34,6 +34,7 @@ from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.runtime.spill import Spill
 from toolnexus.telemetry.choose import followers
+from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
 from toolnexus.tools.builtin.environment import SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
 from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
@@ -114,11 +115,13 @@ class Asked:
             run, host = self._run(conversation, reader), {**self._host(), **values}
             if wanted is not None:
                 host[OUTPUT] = wanted
+            chosen = target(resumed)
             if resumed is not None:
+                self._check_tools(chosen, resumed)
                 run.answers = resumed.answers
             return await self._runner.start(
                 run,
-                target(resumed),
+                chosen,
                 input,
                 settings=self._settings,
                 host=host,
@@ -130,6 +133,20 @@ class Asked:
             )
 
         return body
+
+    def _check_tools(self, target: Runnable, stood: Snapshot) -> None:
+        """Raises `RunError` when a call that waits is of a tool that is not there: nothing may run then."""
+        if not isinstance(target, Agent) or not stood.frame.messages:
+            return
+        tools = [*self._environment.toolkit, *self._environment.own(target.scope)]
+        there = {*BOUND_ELSEWHERE, *(tool.name for tool in tools)}
+        calls = stood.frame.messages[-1].tool_calls
+        waiting = {call.name for call in calls if call.id in stood.frame.waiting}
+        if lacking := sorted(waiting - there):
+            raise RunError(
+                f"the run waits for calls of {lacking}, which are not among the tools now; go on with the "
+                "tools that it began with, or give it up with discard_pending()"
+            )
 
     def _run(self, conversation: str | None, reader: Callable[[Event], None] | None = None) -> Run:
         emit = Emitter(reader) if reader is not None else None
