@@ -193,6 +193,19 @@ async def test_an_agent_may_ask_again_until_its_turns_are_over(base: str, seen: 
     assert (result.text, result.turns) == ("answer: red", 4)
 
 
+async def test_an_answer_is_for_the_question_that_was_shown(base: str, seen: Seen) -> None:
+    """[A2A-26] A task that went on since asks another one: that one comes out, and nothing was sent to it."""
+    far = RemoteAgent("far", url=f"{base}/v1")
+    async with client(far) as c:
+        first = await c.run(far, "ask")
+        answer = Answer(id=question(first).id, data="again")
+        second = await c.resume(first, [answer])
+        sent = len(seen.messages)
+        again = await c.resume(first, [answer])
+        assert question(again).prompt == question(second).prompt == "And which size?"
+        assert question(again).id != answer.id and len(seen.messages) == sent
+
+
 @pytest.mark.parametrize("reason", ["declined", "cancelled", None])
 async def test_a_declined_question_ends_the_task(base: str, seen: Seen, reason: Any) -> None:
     """[A2A-24] With an error result that says so, and a cancel of the task."""

@@ -8,7 +8,18 @@ import pytest
 from pydantic import BaseModel
 
 from tests.workflow.worlds import EVERY_STYLE, Asked, Said, as_json, client
-from toolnexus import Agent, Answer, Request, RunContext, RunError, Tool, ToolContext, pending, tool
+from toolnexus import (
+    Agent,
+    Answer,
+    MemoryStore,
+    Request,
+    RunContext,
+    RunError,
+    Tool,
+    ToolContext,
+    pending,
+    tool,
+)
 from toolnexus.testing import call
 from toolnexus.workflow import (
     SCRATCHPAD,
@@ -21,6 +32,8 @@ from toolnexus.workflow import (
     Sequential,
     Slot,
     Switch,
+    as_runnable,
+    as_tool,
 )
 
 pytestmark = pytest.mark.anyio
@@ -82,7 +95,7 @@ async def test_finished_nodes_are_not_run_again(style: str) -> None:
 
 async def test_another_process_needs_the_store_alone() -> None:
     """[WF-31] With a conversation the workflow is registered under its name, or given as the target."""
-    from toolnexus import Client, FunctionModel, MemoryStore
+    from toolnexus import Client, FunctionModel
 
     store = MemoryStore()
     agent = Agent(name="a", tools=[asker([])])
@@ -204,3 +217,39 @@ async def test_a_snapshot_is_plain_json() -> None:
     async with client("function", brain) as (one, _):
         waiting = await one.run(flow, "four")
     assert json.loads(json.dumps(waiting.snapshot)) == waiting.snapshot
+
+
+async def test_what_was_let_go_before_a_crash_is_not_done_again() -> None:
+    """[WF-36] In a step of a workflow that `task` started, and in a node that is a tool."""
+    frozen: list[Any] = []
+    store = MemoryStore()
+
+    @tool
+    async def ask(about: str, ctx: ToolContext) -> object:
+        """Ask, and do what was allowed."""
+        if ctx.answer is None:
+            return pending(kind="question", prompt=f"{about}?")
+        frozen.append((await store.load("c"), await store.load_state("c")))
+        return "done"
+
+    step = AgentStep(Agent(name="inner", tools=[ask]), prompt="inner {input}")
+    below = as_runnable(Sequential(step, name="below"), "below", "Does it.")
+    node = as_tool(step, "node", "Does it, too.")
+
+    def both(asked: Asked) -> Said:
+        if "inner" in asked.last or asked.turn > 1:
+            return brain(asked) if "task" not in asked.tools else asked.last
+        return [call("task", agent="below", prompt="a"), call("node", prompt="b")]
+
+    options: dict[str, Any] = {"agents": [below], "tools": [node]}
+    async with client("function", both, store=store, **options) as (one, _):
+        waiting = await one.ask("go", conversation="c")
+        answers = [Answer(id=request.id, ok=True) for request in waiting.pending]
+        assert len(answers) == 2 and (await one.resume("c", answers)).status == "done"
+    assert len(frozen) == 2
+    for (messages, _), state in list(frozen):
+        left = MemoryStore()
+        await left.append("c", messages, 0, state)
+        async with client("function", both, store=left, **options) as (other, _):
+            result = await other.resume("c")
+        assert len(frozen) == 2 and "outcome unknown" in result.text

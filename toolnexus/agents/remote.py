@@ -141,7 +141,7 @@ class RemoteAgent:
         """What it is good at; of a card that was not read yet, nothing."""
         if self._description is not None:
             return self._description
-        return "" if self._found is None else _bounded(self._found.description)
+        return "" if self._found is None else _bounded(self.redact(self._found.description))
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -214,7 +214,7 @@ class SkillTool(Tool):
     """A skill of a remote agent: a call is a run of its own below the one that calls."""
 
     def __init__(self, name: str, skill: Skill, remote: RemoteAgent) -> None:
-        about = ": ".join(text for text in (skill.name, skill.description) if text)
+        about = remote.redact(": ".join(text for text in (skill.name, skill.description) if text))
 
         async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
             target = _SkillRun(ctx.tool.name, remote, skill.id)

@@ -58,6 +58,7 @@ class RemoteRun:
         stood, frame.resumed = frame.resumed, None
         request: Request | None = None
         parts: Sequence[A2APart] = ()
+        reply: Reply | None = None
         task_id, context_id = "", self._context()
         if stood is None:
             messages = as_messages(input)
@@ -79,7 +80,9 @@ class RemoteRun:
                 context_id=context_id,
             )
             try:
-                return await self._talk(exchange, request, parts)
+                if request is not None and stood is not None:
+                    request, reply = await self._stands(exchange, request, stood.interrupted)
+                return await self._talk(exchange, request, parts, reply)
             except Fault as fault:
                 await exchange.cancel()
                 withheld = remote.headers and not self._found.trusted
@@ -88,8 +91,31 @@ class RemoteRun:
                 await exchange.cancel()
                 raise
 
-    async def _talk(self, exchange: Exchange, request: Request | None, parts: Sequence[A2APart]) -> Outcome:
-        """Message and reply, until the agent is done, or asks what nobody here can answer."""
+    async def _stands(
+        self, exchange: Exchange, request: Request, interrupted: bool
+    ) -> tuple[Request | None, Reply | None]:
+        """What is open now: the question that was shown, or what the task says since.
+
+        An answer is for the question that it was given to. After a crash the task may have gone on.
+        """
+        if request.kind == "authorization":
+            return request, None  # looked at when somebody says that it is granted
+        try:
+            now = await exchange.stands()
+        except Fault:  # it tells nothing of its tasks; whether it takes the answer is to be seen
+            return request, None
+        is_same = now.message_id == (request.data or {}).get("messageId", now.message_id)
+        if (now.state in _KINDS and not is_same) or (now.state not in _KINDS and interrupted):
+            return None, now
+        return request, None
+
+    async def _talk(
+        self, exchange: Exchange, request: Request | None, parts: Sequence[A2APart], reply: Reply | None
+    ) -> Outcome:
+        """Message and reply, until the agent is done, or asks what nobody here can answer.
+
+        `reply`: what it said before we say anything.
+        """
         frame, run = self._ctx.frame, self._ctx.run
         while True:
             if request is not None:
@@ -102,7 +128,8 @@ class RemoteRun:
                 await exchange.cancel()
                 return Outcome(status="incomplete", limit=frame.hit(run, "max_turns", frame.max_turns))
             frame.turns += 1
-            reply = await exchange.moved_on() if request is not None and not parts else None
+            if reply is None and request is not None and not parts:
+                reply = await exchange.moved_on()
             reply = reply or await self._sent(exchange, parts, granted=request is not None and not parts)
             frame.check_cancelled()
             self._keep(reply)
@@ -111,7 +138,7 @@ class RemoteRun:
             if reply.state not in _KINDS:
                 detail = f": {_cut(reply.said)}" if reply.said.strip() else ""
                 raise RunError(run.redact(f"A2A task {reply.task_id} {reply.state}{detail}"))
-            request = self._question(reply)
+            request, reply = self._question(reply), None
 
     async def _sent(self, exchange: Exchange, parts: Sequence[A2APart], *, granted: bool) -> Reply:
         """The reply to `parts`, or to word that something was granted, which the agent may know already."""
@@ -132,6 +159,7 @@ class RemoteRun:
             data={
                 "taskId": reply.task_id,
                 "contextId": reply.context_id,
+                "messageId": reply.message_id,
                 "agent": self._remote.name,
                 "path": list(self._ctx.path),
             },

@@ -98,7 +98,10 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
 
 def _may_have_run(point: FramePoint, waited: Waiting | None) -> bool:
     """Whether a call without a result may have done something. The run below it knows that of its own."""
-    return waited is None or (waited.child is None and waited.answered(point.let_go))
+    if waited is None:
+        return True
+    is_run = "path" in (waited.child or {})  # else what the tool itself keeps
+    return not is_run and waited.answered(point.let_go)
 
 
 def _relays(frame: Frame, view: View, calls: Sequence[ToolCallPart]) -> Relays | None:

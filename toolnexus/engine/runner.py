@@ -142,8 +142,8 @@ class LocalRunner:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
         point = None if resumed is None else FramePoint.from_json(resumed)
-        if point is not None and above.resumed is not None:
-            point = replace(point, interrupted=above.resumed.interrupted, let_go=above.resumed.let_go)
+        if point is not None and above.stood is not None:
+            point = replace(point, interrupted=above.stood.interrupted, let_go=above.stood.let_go)
         if point is None:
             path = (*above.path, segment or above.segment(target.name, key))
         else:

@@ -71,6 +71,8 @@ class Reply:
     """Where `said` sends the user."""
     task_id: str = ""
     context_id: str = ""
+    message_id: str = ""
+    """Of `said`: another question has another one."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -217,6 +219,11 @@ class Exchange:
             return None
         return await self.follow()
 
+    async def stands(self) -> Reply:
+        """How the task stands now, before anything is said: it may have gone on without us."""
+        await self._look()
+        return await self.follow()
+
     async def cancel(self) -> None:
         """Tell the agent that nobody waits any more. Takes at most `FAREWELL` seconds and raises nothing."""
         over = self._task.HasField("status") and self._task.status.state in _OVER
@@ -325,6 +332,7 @@ class Exchange:
             url=None if said is None else _address(said.parts),
             task_id=task.id,
             context_id=task.context_id,
+            message_id="" if said is None else said.message_id,
             metadata=plain(task.metadata),
         )
 
