@@ -95,7 +95,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     """[A2A-02] When the agent is written down, not when it is asked."""
     monkeypatch.setitem(sys.modules, "a2a", None)
     monkeypatch.setattr("toolnexus.agents.remote.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    with pytest.raises(ConfigError, match=r"pip install 'toolnexus\[a2a\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[a2a\]' in its clone"):
         RemoteAgent("far", url="http://x")
 
 

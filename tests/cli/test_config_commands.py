@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.cli.test_chat import chat
 from tests.cli.test_detect import listing, models
 from toolnexus.cli.build import make_client
 from toolnexus.cli.exits import UsageError
+from toolnexus.cli.main import main
 from toolnexus.cli.parser import make_parser
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -62,6 +64,31 @@ def test_what_the_surroundings_lack_is_a_note(tmp_path: Path) -> None:
     verdict = json.loads(wrong.stdout)
     assert wrong.returncode == 2 and not verdict["ok"]
     assert "did you mean 'read'" in verdict["findings"][0] and "UNSET_VARIABLE" in verdict["missing"][0]
+
+
+def test_a_place_for_tasks_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[CLI-82] One that is no database is a finding; a folder or a package that is not there is a note."""
+
+    def checked(tasks: str) -> tuple[int, str, str]:
+        document = tmp_path / "c.toml"
+        document.write_text(
+            f'model = "openai:m"\nbase_url = "http://127.0.0.1:9"\n[a2a]\ntasks = "{tasks}"\n'
+        )
+        code = main(["config", "check", str(document)])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    assert checked("tasks.db") == (0, f"{tmp_path / 'c.toml'}: ok\n", "")
+    code, _, said = checked("bogus://ann:hunter2@x")
+    assert code == 2 and "a2a.tasks: 'bogus' is no database" in said and "hunter2" not in said
+    code, said, _ = checked("none/tasks.db")
+    assert code == 0 and "a folder that does not exist" in said.splitlines()[0]
+    monkeypatch.setitem(sys.modules, "aiosqlite", None)
+    monkeypatch.setitem(sys.modules, "sqlalchemy.ext.asyncio", None)
+    code, said, _ = checked("tasks.db")
+    assert code == 0 and "pip install '.[serve-sqlite]' in its clone" in said.splitlines()[0]
 
 
 def test_the_schema_is_printed(tmp_path: Path) -> None:

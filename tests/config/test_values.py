@@ -324,7 +324,7 @@ def test_a_store_whose_driver_is_missing_is_not_there(monkeypatch: pytest.Monkey
     for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"] or ["psycopg"]:
         monkeypatch.setitem(sys.modules, name, None)
     document = Document.read({"store": "postgresql://127.0.0.1/x"})
-    assert "pip install 'toolnexus[postgres]'" in document.lacking()[0]
+    assert "pip install '.[postgres]' in its clone" in document.lacking()[0]
     with pytest.raises(ConfigError, match="postgres"):
         document.options()
 

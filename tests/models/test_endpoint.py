@@ -18,6 +18,7 @@ from toolnexus.core.messages import ToolCallPart, user
 from toolnexus.core.model import ModelRequest
 from toolnexus.errors import ConfigError, ModelHTTPError
 from toolnexus.testing import ScriptedEndpoint, Turn, call, reply
+from toolnexus.testing.endpoint import main
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +149,33 @@ def test_a_wrong_script_is_an_error_at_once(script: Any, said: str) -> None:
     """[WIRE-46] What is no list of turns is refused before anything is served."""
     with pytest.raises(ConfigError, match=said):
         ScriptedEndpoint(script)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "no JSON: Expecting value"),
+        ('[{"calls": [{"name": "read", "arguments": {}}]}]', "unknown key 'arguments'"),
+        ("3", "must be a list of turns"),
+        (None, "No such file"),
+    ],
+)
+def test_a_wrong_script_file_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
+    said: str,
+) -> None:
+    """[WIRE-46] At the command line it is told on standard error, exit code 2."""
+    script = tmp_path / "s.json"
+    if text is not None:
+        script.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["endpoint", "--script", str(script)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert left.value.code == 2 and line.startswith(f"{script}: ") and said in line
 
 
 def test_it_runs_from_the_command_line(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Everything that the README shows runs."""
 
+import argparse
 import ast
 import asyncio
 import importlib.util
@@ -8,12 +9,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.warm import Warm
 from toolnexus import Client
+from toolnexus.cli.parser import make_parser
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, Turn, call, reply
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +138,28 @@ def test_every_command_exists(line: str) -> None:
     else:
         done = subprocess.run([sys.executable, "-m", "toolnexus", word, "--help"], capture_output=True)
         assert done.returncode == 0
+
+
+def test_the_page_of_commands_names_every_command_and_option() -> None:
+    """[DOC-04] docs/cli.md has them all, and no other."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    options: set[str] = set()
+    commands: set[str] = set()
+
+    def walk(parser: argparse.ArgumentParser, name: str) -> None:
+        for action in parser._actions:
+            options.update(option for option in action.option_strings if option.startswith("--"))
+            choices: Any = action.choices
+            if isinstance(choices, dict):  # its commands
+                for word, below in cast("dict[str, argparse.ArgumentParser]", choices).items():
+                    walk(below, f"{name} {word}".strip())
+        if parser.get_default("module"):
+            commands.add(name)
+
+    walk(make_parser(), "")
+    assert set(re.findall(r"--[a-z][a-z-]*", page)) == options
+    rows = re.findall(r"^\| `([a-z ]+?)(?: \[?[A-Z].*?)?` \|", page, re.MULTILINE)
+    assert sorted(rows) == sorted(commands)
 
 
 def test_the_picture_is_what_the_demo_shows() -> None:

@@ -136,16 +136,21 @@ async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.Log
     [
         ("", ConfigError, "a2a.tasks=''"),
         ("nosuch://user:hunter2@host/x", ConfigError, "'nosuch' is no database that can be used"),
+        ("sqlite:///x", ConfigError, "with a driver for asyncio"),
+        ("sqlite+aiosqlite://user:hunter2@host:port/x", ConfigError, "is no database that can be used"),
         ("{folder}", ConfigError, "is a folder; give the path of a file"),
         ("{folder}/none/tasks.db", ConfigError, "is in a folder that does not exist"),
         ("{folder}/text", StoreError, "it cannot be used as a database"),
     ],
 )
-async def test_what_is_no_database_is_told(tmp_path: Path, tasks: str, error: Any, why: str) -> None:
-    """[A2A-76] Before anything is served, without its password."""
+@pytest.mark.parametrize("more", [{}, {"mcp": True}], ids=["alone", "beside MCP"])
+async def test_what_is_no_database_is_told(
+    tmp_path: Path, tasks: str, error: Any, why: str, more: dict[str, Any]
+) -> None:
+    """[A2A-76] Before anything is served, without its password, and in one error whatever else is served."""
     (tmp_path / "text").write_text("not a database, and long enough to be none " * 50)
     async with client(Kit()) as owner:
         with pytest.raises(error, match=why) as told:
-            async with serve(owner, a2a={"tasks": tasks.format(folder=tmp_path)}):
+            async with serve(owner, a2a={"tasks": tasks.format(folder=tmp_path)}, **more):
                 pass
     assert "hunter2" not in str(told.value)

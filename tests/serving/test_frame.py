@@ -271,4 +271,4 @@ def test_what_is_missing_is_told_by_name() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded, error = done.stdout.splitlines()
     assert loaded == "[]"
-    assert error.endswith("which is not installed: pip install 'toolnexus[serve]'")
+    assert error.endswith("install the extra 'serve' of toolnexus: pip install '.[serve]' in its clone")

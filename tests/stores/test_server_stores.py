@@ -255,7 +255,7 @@ def test_a_missing_driver_names_the_extra(kind: str, driver: str, monkeypatch: p
     """[ST-56] A `ConfigError` where the store is made."""
     for name in [name for name in sys.modules if name.partition(".")[0] == driver]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=rf"pip install 'toolnexus\[{kind}\]'"):
+    with pytest.raises(ConfigError, match=rf"pip install '\.\[{kind}\]' in its clone"):
         STORES[kind]("redis://h")
 
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from toolnexus.core.files import read_text, reason
 from toolnexus.core.names import model_names, sanitize
-from toolnexus.core.options import expect, seconds, wrong
+from toolnexus.core.options import expect, install, seconds, wrong
 from toolnexus.core.strict_json import decode
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.core.usage import Budget
@@ -60,7 +60,7 @@ class RemoteAgent:
     """An agent behind A2A (protocol 1.0 or 0.3, JSON-RPC or REST), whatever it is made with.
 
     In `Client(agents=[remote])` it is a target of `task` like any other agent, and of `client.run`; in
-    `tools=[remote]` each skill of its card is a tool. Needs `pip install 'toolnexus[a2a]'`. Raises
+    `tools=[remote]` each skill of its card is a tool. Needs the extra `a2a` of toolnexus. Raises
     `ConfigError` for whatever can be known to be wrong at this point.
 
     * `name`: what `task` and errors call it, 1 to 64 characters.
@@ -103,7 +103,7 @@ class RemoteAgent:
         if budget is not None:
             expect(f"{where}: budget", budget, Budget, "give a Budget")
         if find_spec("a2a") is None:
-            raise ConfigError(f"{where}: the A2A library is missing: pip install 'toolnexus[a2a]'")
+            raise ConfigError(f"{where}: the A2A library is missing: {install('a2a')}")
         reader = Values(None, ()).reader(where)
         if headers is not None:
             check_headers(headers)

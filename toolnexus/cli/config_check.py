@@ -31,6 +31,10 @@ def _verdict(file: str) -> dict[str, Any]:
     except ConfigError as error:
         return _judged(file, findings=str(error).splitlines())
     missing, report = document.lacking(), list(document.report)
+    wrong, lacking = _tasks(document)
+    missing += lacking
+    if wrong:
+        return _judged(file, findings=wrong, missing=missing, report=report)
     try:
         document.view().close()
     except ConfigError as error:
@@ -56,6 +60,27 @@ def _keys(document: Document) -> list[str]:
     except ConfigError as error:
         return str(error).splitlines()
     return []
+
+
+def _tasks(document: Document) -> tuple[list[str], list[str]]:
+    """What is wrong with the place of an A2A agent's tasks, and what it lacks.
+
+    Only here, and where it is served: it loads the database library.
+    """
+    from toolnexus.serving.a2a.database import make_engine
+
+    try:
+        place = document.serving().get("a2a", {}).get("tasks")
+    except ConfigError:  # a variable that is not set, which is told already
+        return [], []
+    try:
+        if place is not None:
+            make_engine(place)
+    except ConfigError as error:
+        line = [f"{document.where}: {error}"]
+        is_lack = isinstance(error.__cause__, ImportError) or "://" not in str(place)
+        return ([], line) if is_lack else (line, [])
+    return [], []
 
 
 def _tell(verdict: dict[str, Any]) -> None:

@@ -173,7 +173,8 @@ def _add_agents(commands: Commands) -> None:
         "agents",
         "toolnexus.cli.agents",
         "list the agents that a model may delegate to",
-        "List the agents with their model, their tools and whom they may delegate to. Needs no model. "
+        "List the agents with their model, their tools and whom they may delegate to. Without a document "
+        "and --agents these are explore and review, which run and chat have then, too. Needs no model. "
         "Exit code 3 when a server or a skill is missing, so that the lists may be short.",
     )
     agents.add_argument("--json", action="store_true", help="one JSON object")

@@ -64,6 +64,11 @@ def instead(near: str, allowed: Iterable[str]) -> str:
     return f"{near}{' Allowed' if near else '; allowed'}: {', '.join(allowed)}"
 
 
+def install(extra: str) -> str:
+    """What to do when the packages of an extra are not installed: the end of a sentence."""
+    return f"install the extra {extra!r} of toolnexus: pip install '.[{extra}]' in its clone"
+
+
 def items(option: str, value: object, allowed: str) -> tuple[Any, ...]:
     """What a list option holds. Raises `ConfigError` for a single thing, a text and a mapping."""
     if isinstance(value, (str, bytes, Mapping, type)) or not isinstance(value, Iterable):

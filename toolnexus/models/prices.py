@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import cast
 
-from toolnexus.core.options import expect
+from toolnexus.core.options import expect, install
 from toolnexus.core.usage import Price, Usage
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 
-_EXTRA = "pip install 'toolnexus[cost]'"
 _ALLOWED = "give True, or prices by model name, such as {'my-model': Price(input=0.5, output=2)}"
 
 
@@ -32,7 +31,7 @@ class Prices:
             self._own.update(given)
         self._has_library = find_spec("genai_prices") is not None
         if not self._has_library and not self._own:
-            raise ConfigError(f"there are no prices: {_EXTRA}, or {_ALLOWED}")
+            raise ConfigError(f"there are no prices: {install('cost')}, or {_ALLOWED}")
         self._priced: set[tuple[str, str | None]] = set()
 
     def load(self) -> None:

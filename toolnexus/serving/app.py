@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.client import Client
-from toolnexus.core.options import expect
+from toolnexus.core.options import expect, install
 from toolnexus.errors import ConfigError
 from toolnexus.serving.load import Load
 from toolnexus.serving.options import LOCAL, A2AOptions, Limits, McpOptions, read_hosts, read_options
@@ -48,7 +48,7 @@ def serve_app(
     `a2a` and `mcp` are as for `serve`. `url` is where callers reach it: the card says so. Requests are
     taken for this machine's own names and for `allowed_hosts`, `["*"]` for any. Its lifespan must run:
     it opens the client, which stays yours to close. Raises `ConfigError` for wrong options, and when
-    `toolnexus[serve]` is not installed.
+    the extra `serve` is not installed.
     """
     limits = Limits(max_concurrent=max_concurrent, max_body=max_body, deadline=deadline)
     agent, tools = read_options("a2a", A2AOptions, a2a), read_options("mcp", McpOptions, mcp)
@@ -80,7 +80,7 @@ class App:
             self._parts = _parts(client, a2a, mcp, load, limits, url)
         except ImportError as missing:
             raise ConfigError(
-                f"serving needs {missing.name!r}, which is not installed: pip install 'toolnexus[serve]'"
+                f"serving needs {missing.name!r}, which is not installed: {install('serve')}"
             ) from missing
         for options in (a2a, mcp):
             if options is not None and options.token is not None:
@@ -104,7 +104,8 @@ class App:
         await self._client._life.open()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._gate.drained)
-            for part in self._parts:
+            # MCP last: its SDK has a task group around the rest, which wraps what starting that raises
+            for part in reversed(self._parts):
                 await stack.enter_async_context(part.running())
             stack.callback(self._gate.close)
             yield

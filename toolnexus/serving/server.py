@@ -61,7 +61,7 @@ async def serve(
 
     The client is opened, and stays yours to close. When the block is left, runs are stopped and stored.
     Raises `ConfigError` for wrong options, when the address cannot be listened on, and when
-    `toolnexus[serve]` is not installed.
+    the extra `serve` is not installed.
     """
     expect("host", host, str, "give an address, such as '127.0.0.1'")
     count("port", port, 0)

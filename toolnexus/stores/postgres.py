@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolnexus.core.options import install
 from toolnexus.errors import ConfigError, StoreConflict
 from toolnexus.stores.records import conflict
 from toolnexus.stores.server import CONNECT_SECONDS, ServerStore, Unusable
@@ -49,9 +50,7 @@ class PostgresStore(ServerStore):
             from psycopg import ProgrammingError
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
-            raise ConfigError(
-                f"PostgresStore needs psycopg: pip install 'toolnexus[postgres]' ({error})"
-            ) from error
+            raise ConfigError(f"PostgresStore needs psycopg: {install('postgres')} ({error})") from error
         known: dict[str, Any] = {}
         try:
             known = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}

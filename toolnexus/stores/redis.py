@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from toolnexus.core.options import install
 from toolnexus.errors import ConfigError
 from toolnexus.stores.records import conflict
 from toolnexus.stores.server import CONNECT_SECONDS, CONNECTIONS, PATIENCE, ServerStore, Unusable
@@ -64,7 +65,7 @@ class RedisStore(ServerStore):
             where = f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
             passwords = [str(value) for name, value in options.items() if "password" in name]
         except ImportError as error:
-            raise ConfigError(f"RedisStore needs redis: pip install 'toolnexus[redis]' ({error})") from error
+            raise ConfigError(f"RedisStore needs redis: {install('redis')} ({error})") from error
         except Exception:
             pass  # what the driver says of it may hold the password
         if not where:

@@ -248,8 +248,15 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0: a free one")
     parser.add_argument("--repeat-last", action="store_true", help="a used up script repeats its last turn")
     given = parser.parse_args()
-    script = json.loads(given.script.read_text(encoding="utf-8"))
-    endpoint = ScriptedEndpoint(script, port=given.port, repeat_last=given.repeat_last)
+    try:
+        script = json.loads(given.script.read_text(encoding="utf-8"))
+        endpoint = ScriptedEndpoint(script, port=given.port, repeat_last=given.repeat_last)
+    except OSError as error:
+        parser.exit(2, f"{given.script}: {error.strerror}\n")
+    except ConfigError as error:
+        parser.exit(2, f"{given.script}: {error}\n")
+    except ValueError as error:
+        parser.exit(2, f"{given.script}: no JSON: {error}\n")
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(endpoint))
 

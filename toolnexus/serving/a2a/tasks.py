@@ -6,7 +6,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from a2a.server.context import ServerCallContext
@@ -14,7 +13,8 @@ from a2a.server.tasks import InMemoryTaskStore, TaskStore
 from a2a.types import ListTasksRequest, ListTasksResponse, Message, Part, Role, Task, TaskState
 from a2a.utils.errors import A2AError, InternalError
 
-from toolnexus.errors import ConfigError, StoreError
+from toolnexus.errors import StoreError
+from toolnexus.serving.a2a.database import make_engine
 
 logger = logging.getLogger("toolnexus.serving")
 
@@ -46,7 +46,7 @@ class Tasks(TaskStore):
         if self._given is None or isinstance(self._given, TaskStore):
             yield
             return
-        engine = _engine(self._given)
+        engine = make_engine(self._given)
         try:
             from a2a.server.tasks import DatabaseTaskStore
 
@@ -105,32 +105,6 @@ class Tasks(TaskStore):
                     task.status.state = TaskState.TASK_STATE_FAILED
                     task.status.message.CopyFrom(said)
                     await self._store.save(task, context)
-
-
-def _engine(given: Any) -> Any:
-    try:
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-        from sqlalchemy.ext.asyncio import create_async_engine
-    except ImportError as missing:
-        raise ConfigError(
-            f"a2a.tasks: a database needs {missing.name!r}, which is not installed: "
-            "pip install 'toolnexus[serve-sqlite]'"
-        ) from missing
-    url = str(given) if "://" in str(given) else _of_file(Path(given).expanduser().absolute())
-    try:
-        return create_async_engine(url)
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        name = url.partition("://")[0]  # the rest may hold a password
-        raise ConfigError(
-            f"a2a.tasks: {name!r} is no database that can be used: {type(error).__name__}"
-        ) from None
-
-
-def _of_file(path: Path) -> str:
-    if path.is_dir() or not path.parent.is_dir():
-        what = "a folder" if path.is_dir() else "in a folder that does not exist"
-        raise ConfigError(f"a2a.tasks: {str(path)!r} is {what}; give the path of a file")
-    return f"sqlite+aiosqlite:///{path}"
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,44 @@
+"""The database that tasks are kept in. Connects to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolnexus.core.options import install
+from toolnexus.errors import ConfigError
+
+
+def make_engine(given: Any) -> Any:
+    """SQLAlchemy's engine for the path of an SQLite file, or for a URL.
+
+    Raises `ConfigError` for what is neither; its cause is the `ImportError` when a package is missing.
+    """
+    is_url = "://" in str(given)
+    url = str(given) if is_url else _of_file(Path(given).expanduser().absolute())
+    try:
+        from sqlalchemy.exc import SQLAlchemyError
+        from sqlalchemy.ext.asyncio import create_async_engine
+    except ImportError as missing:
+        raise _missing(missing, install("serve-sqlite")) from missing
+    try:
+        return create_async_engine(url)
+    except ImportError as missing:
+        raise _missing(missing, "install it" if is_url else install("serve-sqlite")) from missing
+    except (SQLAlchemyError, ValueError) as error:
+        name = url.partition("://")[0]  # the rest may hold a password
+        raise ConfigError(
+            f"a2a.tasks: {name!r} is no database that can be used: {type(error).__name__}; give the path of "
+            "a file, or a URL with a driver for asyncio, such as postgresql+psycopg://…"
+        ) from None
+
+
+def _missing(missing: ImportError, remedy: str) -> ConfigError:
+    return ConfigError(f"a2a.tasks: a database needs {missing.name!r}, which is not installed: {remedy}")
+
+
+def _of_file(path: Path) -> str:
+    if path.is_dir() or not path.parent.is_dir():
+        what = "a folder" if path.is_dir() else "in a folder that does not exist"
+        raise ConfigError(f"a2a.tasks: {str(path)!r} is {what}; give the path of a file")
+    return f"sqlite+aiosqlite:///{path}"
