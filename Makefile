@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check wheel bench clean
+.PHONY: demo test test-peers check wheel bench clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
@@ -11,6 +11,10 @@ demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 test: $(VENV)/.dev  ## all tests
 	@echo "toolnexus: running the tests (under two minutes on two cores)"
 	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+
+test-peers: $(VENV)/.dev  ## with what others have made; installs it into the user's cache, skips what it cannot
+	@echo "toolnexus: running the tests with programs of others (two minutes, with what is to be installed)"
+	@$(BIN)/python -m pytest tests/peers -m peers -rs $(ARGS)
 
 check: $(VENV)/.dev  ## ruff and pyright strict
 	@echo "toolnexus: checking style and types"

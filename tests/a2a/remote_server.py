@@ -89,6 +89,8 @@ class Agent(AgentExecutor):
         if task is None:
             task = new_task_from_user_message(message)
             await event_queue.enqueue_event(task)
+        elif word == "snapshot":  # agents of other SDKs begin every turn so
+            await event_queue.enqueue_event(task)
         turn = Turn(TaskUpdater(event_queue, task.id, task.context_id), self.seen, rest, len(task.history))
         await turn.up.start_work(turn.words("at work"))
         work = getattr(turn, f"do_{word}", None)

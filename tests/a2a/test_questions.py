@@ -52,6 +52,20 @@ def question(result: RunResult) -> Request:
     return request
 
 
+async def test_a_task_that_is_shown_as_it_stood_does_not_ask_again(base: str) -> None:
+    """[A2A-20] Some agents begin what they say to an answer with the task as it was before."""
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Answer:
+        asked.append(request)
+        return Answer(id=request.id, data="snapshot red")
+
+    far = RemoteAgent("far", url=f"{base}/v1")
+    async with client(far, on_request=answer) as c:
+        assert (await c.run("far", "ask")).text == "answer: snapshot red"
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_a_question_is_answered_in_place(base: str, seen: Seen, variant: str) -> None:
     """[A2A-20] It carries task and context, and the answer goes to that very task."""

@@ -46,6 +46,24 @@ async def test_a_question_reaches_whoever_answers(era: str) -> None:
         assert (await _answers(source, {"ok": False, "reason": "cancelled"}))[0]["action"] == "cancel"
 
 
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_what_an_answer_leaves_out_is_as_the_form_has_it(era: str) -> None:
+    """[MCP-23] Defaults of the form stand where the answer says nothing, and no others."""
+
+    async def on_request(request: Request) -> Answer:
+        return Answer(id=request.id, data={"city": "Pune", "days": 3})
+
+    more = {
+        "days": {"type": "integer", "default": 2},
+        "train": {"type": "boolean", "default": True},
+        "note": {"type": "string"},
+        "odd": {"type": "string", "default": {"no": "value"}},
+    }
+    async with opened(server("--era", era)) as source:
+        seen = json.loads((await use(source, "ask", context(on_request), more=more)).output)
+    assert seen["content"] == {"city": "Pune", "days": 3, "train": True}
+
+
 async def test_a_login_is_asked_for_with_its_address() -> None:
     """[MCP-23] An elicitation in URL mode is a request of kind `authorization` with the address."""
     asked: list[Request] = []

@@ -189,7 +189,8 @@ class Server:
 
     def tool_ask(self, arguments: Json, params: Json) -> Json:
         """Ask for a city with an elicitation."""
-        form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        form: Json = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        form["properties"].update(arguments.get("more", {}))
         ask = {"message": "Which city?", "requestedSchema": form}
         if "url" in arguments:
             ask = {"mode": "url", "message": "Log in", "url": arguments["url"], "elicitationId": "e1"}

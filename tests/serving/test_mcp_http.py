@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +16,13 @@ from mcp import MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.serving.kit import PNG, Kit, client
-from toolnexus import Answer, Client, NameConflict, Request, serve
+from toolnexus import Answer, Client, MediaPart, NameConflict, Request, ToolContext, pending, serve, tool
 from toolnexus.errors import UnknownNames
+from toolnexus.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
+WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA=="
 ERAS = ("auto", "legacy")
 both_eras = pytest.mark.parametrize("era", ERAS)
 MCP = {"tools": {"question": False}, "agents": ["helper"], "token": "right-token"}
@@ -114,6 +117,52 @@ async def test_images_and_files_come_along(served: Served) -> None:
         assert isinstance(said, types.TextContent) and said.text == "a dot"
         assert isinstance(image, types.ImageContent) and (image.mime_type, image.data) == ("image/png", PNG)
         assert isinstance(link, types.ResourceLink) and str(link.uri) == "https://example.com/a.pdf"
+
+
+async def test_sounds_and_files_that_no_model_takes_come_along() -> None:
+    """[MCPS-05] A program gets what a model would read a note about; what is too much is named, not where
+    it is."""
+
+    @tool
+    async def recording(count: int) -> list[MediaPart]:
+        """Sound and its index."""
+        sound = MediaPart("audio/wav", data=WAV)
+        return [*[sound] * count, MediaPart("application/octet-stream", data="AAH/", name="index.bin")]
+
+    async with Client(model=ScriptedModel([]), builtins=False, tools=[recording]) as owner:
+        async with serve(owner, mcp={"tools": ["recording"]}) as server, asyncio.timeout(20):
+            async with McpClient(f"{server.url}/mcp") as caller:
+                sound, index = (await caller.call_tool("recording", {"count": 1})).content
+                *_, last = (await caller.call_tool("recording", {"count": 30})).content
+                said, *_ = (await caller.call_tool("recording", {"count": 30})).content
+    assert isinstance(sound, types.AudioContent) and (sound.mime_type, sound.data) == ("audio/wav", WAV)
+    assert isinstance(index, types.EmbeddedResource) and str(index.resource.uri) == "attachment:///index.bin"
+    assert isinstance(last, types.AudioContent)
+    assert isinstance(said, types.TextContent) and said.text.count("the file is a file of the server") == 11
+    assert tempfile.gettempdir() not in said.text
+
+
+@both_eras
+async def test_a_form_may_have_lists_of_choices(era: str) -> None:
+    """[MCPS-10] Which the protocol has beside plain values."""
+    items: Any = {"type": "string", "enum": ["harbour", "castle"]}
+    schema: Any = {"type": "object", "properties": {"sights": {"type": "array", "items": items}}}
+
+    @tool
+    async def tour(ctx: ToolContext) -> Any:
+        """Show the town."""
+        if ctx.answer is None:
+            return pending(kind="input", prompt="what to see?", data={"schema": schema})
+        return " and ".join(ctx.answer.data["sights"])
+
+    async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams) and params.requested_schema == schema
+        return types.ElicitResult(action="accept", content={"sights": ["castle", "harbour"]})
+
+    async with Client(model=ScriptedModel([]), builtins=False, tools=[tour]) as owner:
+        async with serve(owner, mcp={"tools": ["tour"]}) as server, asyncio.timeout(20):
+            async with McpClient(f"{server.url}/mcp", mode=era, elicitation_callback=elicit) as caller:
+                assert text(await caller.call_tool("tour", {})) == "castle and harbour"
 
 
 @both_eras

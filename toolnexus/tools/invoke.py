@@ -56,30 +56,41 @@ _GIVEN_UP = failed("interrupted: the run that made this call was stopped")
 
 
 def invoke(
-    tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None = None
+    tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None = None, every_kind: bool = False
 ) -> Coroutine[Any, Any, ToolResult]:
-    """Run one call of `tool`; `waited`: go on with a call that had asked.
+    """Run one call of `tool`; `waited`: go on with a call that had asked. `every_kind`: the result is not
+    for a model, but for a program that takes media of any kind.
 
     Whatever goes wrong is a result with `is_error`; raises nothing but `CancelledError`. A result
     with `requests` means that the call asks and nobody in reach could answer.
     """
     tracing = ctx.run.tracing
     if tracing is None:
-        return _counted(tool, call, ctx, waited)
-    return _traced(tracing, tool, call, ctx, waited)
+        return _counted(tool, call, ctx, waited, every_kind)
+    return _traced(tracing, tool, call, ctx, waited, every_kind)
 
 
 async def _traced(
-    tracing: Tracing, tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None
+    tracing: Tracing,
+    tool: Tool,
+    call: ToolCallPart,
+    ctx: RunContext,
+    waited: Waiting | None,
+    every_kind: bool,
 ) -> ToolResult:
     with tracing.tool(ctx, tool, call) as span:
-        result = await _counted(tool, call, ctx, waited, span)
+        result = await _counted(tool, call, ctx, waited, every_kind, span)
         span.ended(result)
         return result
 
 
 async def _counted(
-    tool: Tool, call: ToolCallPart, ctx: RunContext, waited: Waiting | None, span: ToolSpan | None = None
+    tool: Tool,
+    call: ToolCallPart,
+    ctx: RunContext,
+    waited: Waiting | None,
+    every_kind: bool,
+    span: ToolSpan | None = None,
 ) -> ToolResult:
     """The call with its events, which has an end and is counted whatever way it ends."""
     run, frame = ctx.run, ctx.frame
@@ -103,7 +114,7 @@ async def _counted(
             if done.requests and done.child is None:
                 done = await _answered(seen, done.requests, attempt)
         if not (done.requests or _fits(done, run)):
-            done = await _fit(done, run)
+            done = await _fit(done, run, every_kind)
         result = done
     finally:
         seconds = time.perf_counter() - began
@@ -348,10 +359,10 @@ def _fits(result: ToolResult, run: Run) -> bool:
     return plain and not needs_cut(output) and run.redact(output) is output
 
 
-async def _fit(result: ToolResult, run: Run) -> ToolResult:
+async def _fit(result: ToolResult, run: Run, every_kind: bool = False) -> ToolResult:
     """The result as a model may read it: bounded, and without our secrets."""
     if result.parts:
-        result = await bounded(result, run)
+        result = await bounded(result, run, every_kind)
     output = run.redact(result.output)
     if result.metadata:
         result = replace(result, metadata=run.redact.within(result.metadata))

@@ -22,10 +22,11 @@ MAX_TOTAL = 2 * MAX_IMAGE
 """Base64 characters of the media of one result."""
 
 
-async def bounded(result: ToolResult, run: Run) -> ToolResult:
+async def bounded(result: ToolResult, run: Run, every_kind: bool = False) -> ToolResult:
     """`result` with the media that a model may get.
 
-    Text files become text of the output. Images and PDFs stay, up to `MAX_PARTS` and `MAX_TOTAL`.
+    Text files become text of the output. Images and PDFs, for another program `every_kind`, stay, up to
+    `MAX_PARTS` and `MAX_TOTAL`.
     What no endpoint takes in a result, and what goes beyond, is kept in the client's spill folder:
     the output names the file, `metadata["mediaPaths"]` lists them. Raises nothing but
     `CancelledError`.
@@ -40,7 +41,7 @@ async def bounded(result: ToolResult, run: Run) -> ToolResult:
         if text is not None:
             texts.append(f"File {part.name!r}:\n{text}" if part.name else text)
             continue
-        why = _refusal(part, data, len(kept), left)
+        why = _refusal(part, data, len(kept), left, every_kind)
         if why is None:
             kept.append(part)
             left -= len(data)
@@ -57,9 +58,9 @@ async def bounded(result: ToolResult, run: Run) -> ToolResult:
     return replace(result, output=output, parts=tuple(kept), metadata=metadata)
 
 
-def _refusal(part: MediaPart, data: str, count: int, left: int) -> str | None:
+def _refusal(part: MediaPart, data: str, count: int, left: int, every_kind: bool) -> str | None:
     """Why a model does not get `part`; None when it does."""
-    if part.mime_type not in IMAGES and part.mime_type != PDF:
+    if not every_kind and part.mime_type not in IMAGES and part.mime_type != PDF:
         return "no endpoint takes this kind from a tool"
     if data and (why := fault(part.mime_type, data)):
         return why

@@ -118,6 +118,14 @@ class Connection:
         return explained(error, self._silence, self._redact)
 
 
+def _waits(event: StreamResponse) -> bool:
+    """Whether it is a whole task that waits for a message."""
+    return event.task.status.state in (
+        TaskState.TASK_STATE_INPUT_REQUIRED,
+        TaskState.TASK_STATE_AUTH_REQUIRED,
+    )
+
+
 class Exchange:
     """The messages about one task. `headers` go with each of them, such as `traceparent`.
 
@@ -153,6 +161,7 @@ class Exchange:
         message = message_to_a2a(parts, task_id=task.id, context_id=task.context_id)
         request = SendMessageRequest(message=message, metadata=metadata or None)
         task.ClearField("status")  # the one that the message is the answer to
+        answering = self._known
         self._heard = False
         try:
             events = cast(
@@ -160,6 +169,10 @@ class Exchange:
             )
             async with aclosing(events):
                 event = await self._first(events)
+                if answering and event is not None and _waits(event):
+                    # most likely as it stood before the message: what came of that follows, if anything
+                    self._take(event)
+                    event = await anext(events, None)
                 while event is not None:
                     self._take(event)
                     event = None if self._settled() else await anext(events, None)

@@ -112,17 +112,25 @@ def elicit_result(request: Request, answer: Answer | None) -> types.ElicitResult
 
 
 def _content(data: Any, details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The filled form: a mapping as it is, nothing for nothing, one value for a form of one field."""
-    fields = list(cast("Mapping[str, Any]", details.get("schema") or {}).get("properties") or {})
+    """The form: a mapping, nothing, or the value of its only field; defaults for what is left out."""
+    schema = cast("Mapping[str, Any]", details.get("schema") or {})
+    fields = cast("Mapping[str, Any]", schema.get("properties") or {})
     if isinstance(data, Mapping):
         form = {str(k): v for k, v in cast("Mapping[Any, Any]", data).items()}
     elif data is None:
         form = {}
     elif len(fields) == 1:
-        form = {str(fields[0]): data}
+        form = {str(next(iter(fields))): data}
     else:
         return None
-    return form if all(_plain(v) for v in form.values()) else None
+    return {**_defaults(fields), **form} if all(_plain(v) for v in form.values()) else None
+
+
+def _defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    given = {
+        n: cast("Any", f)["default"] for n, f in fields.items() if isinstance(f, Mapping) and "default" in f
+    }
+    return {name: value for name, value in given.items() if value is not None and _plain(value)}
 
 
 def _plain(value: Any) -> bool:

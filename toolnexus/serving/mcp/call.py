@@ -125,7 +125,7 @@ class Calls:
         async with self._client._context(reader, asker, stood.context if stood else None) as context:
             if stood is not None:
                 context.run.answers = {**context.run.answers, **_answers(stood.waiting, params)}
-            result = await invoke(tool, call, context, stood.waiting if stood else None)
+            result = await invoke(tool, call, context, stood.waiting if stood else None, every_kind=True)
         if not result.requests:
             return call_result(result)
         waiting = Waiting(requests=result.requests, child=result.child)

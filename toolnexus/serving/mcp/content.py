@@ -11,8 +11,10 @@ from toolnexus.core.tools import ToolResult
 def call_result(result: ToolResult) -> types.CallToolResult:
     """`result` with everything that a model may see, and nothing of what only the host does."""
     text = result.output
-    if isinstance(path := result.metadata.get("outputPath"), str):  # a file of this machine
-        text = text.replace(path, "a file of the server")
+    files = [result.metadata.get("outputPath"), *result.metadata.get("mediaPaths", ())]
+    for path in files:  # of this machine
+        if isinstance(path, str):
+            text = text.replace(path, "a file of the server")
     blocks: list[types.ContentBlock] = [_block(part) for part in result.parts]
     if text or not blocks:
         blocks.insert(0, types.TextContent(text=text))

@@ -56,7 +56,7 @@ def _form(request: Request) -> dict[str, Any] | None:
             if not fields:
                 return _object({"answer": {"type": "string"}})
             flat = all(isinstance(f, Mapping) and _is_flat(cast("Any", f)) for f in fields.values())
-            return _object(dict(fields), schema.get("required")) if flat else None
+            return _object(dict(fields), schema.get("required", ())) if flat else None
         case _:
             return None
 
@@ -91,6 +91,10 @@ def _field(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_flat(field: Mapping[str, Any]) -> bool:
+    """A plain value, or a list of choices."""
+    if field.get("type") == "array":
+        items: Any = field.get("items")
+        return isinstance(items, Mapping) and ("enum" in items or "anyOf" in items)
     return field.get("type") in _PRIMITIVE
 
 
