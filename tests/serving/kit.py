@@ -6,7 +6,18 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from toolnexus import Agent, Client, MediaPart, ModelError, Tool, ToolContext, ToolResult, pending, tool
+from toolnexus import (
+    Agent,
+    Client,
+    MediaPart,
+    ModelError,
+    Tool,
+    ToolContext,
+    ToolResult,
+    pending,
+    relay_tool,
+    tool,
+)
 from toolnexus.testing import ScriptedModel, call, reply
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
@@ -76,6 +87,9 @@ class Kit:
             if ctx.answer is None:
                 return pending(kind="approval", prompt=f"pay {to}?", data={"to": to})
             self.paid.append(to)
+            if to == "slow":
+                self.started.set()
+                await self.release.wait()
             return f"paid {to}"
 
         @tool
@@ -86,7 +100,7 @@ class Kit:
                 return pending(kind="input", prompt="which city?", data={"schema": schema})
             return f"off to {ctx.answer.data['city']}"
 
-        return [pay, city]
+        return [pay, city, relay_tool("browse", "Look at a page of the caller's.")]
 
     def again(self) -> None:
         """Forget what was seen."""

@@ -157,6 +157,26 @@ async def test_several_questions_are_answered_by_their_ids(served: Served) -> No
         assert text(task) == "declined: pay ann?; paid bob; paid cid" and served.kit.paid == ["bob", "cid"]
 
 
+async def test_relayed_calls_wait_for_a_result_each(served: Served) -> None:
+    """[A2A-77] A text, a wrong list and two answers to one question ask again; the run waits on."""
+    async with calling(served.url) as caller:
+        task = await caller.send("call browse")
+        (request,) = asked(task)
+        (wanted,) = request["data"]["calls"]
+        results = {"results": [{"id": wanted["id"], "output": "a page"}]}
+        answer = {"id": request["id"], "ok": True, "data": results}
+        for wrong, why in (
+            ("what is that?", 'an answer to tool calls is {"results": '),
+            (data_part({"results": []}), f"one result for each of the calls ['{wanted['id']}']"),
+            (data_part({"answers": [{**answer, "data": {"results": [{"id": "x"}]}}]}), "needs 'output'"),
+            (data_part({"answers": [answer, {**answer, "ok": False}]}), "A question is answered twice."),
+        ):
+            task = await caller.send(wrong, task=task)
+            assert state(task) == "input_required" and why in said(task) and asked(task) == [request]
+        task = await caller.send(data_part({"answers": [answer]}), task=task)
+        assert (state(task), text(task)) == ("completed", "a page")
+
+
 async def test_a_context_that_waits_takes_no_other_message(served: Served) -> None:
     """[A2A-57] It is rejected, with the task to answer; when that is cancelled all goes on."""
     async with calling(served.url) as caller:

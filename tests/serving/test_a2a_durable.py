@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from tests.serving.callers import Caller, asked, calling, said, state, text
 from tests.serving.kit import Kit, client
 from toolnexus import ConfigError, SqliteStore, StoreError, serve
+from toolnexus.protocols.a2a.parts import data_part
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +50,55 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
         task = await caller.send("yes", task=task)
         assert text(task) == "paid ann; paid bob" and kit.paid == ["ann", "bob"]
         assert text(await caller.send("recall", context=task.context_id)) == "pay ann bob / recall"
+
+
+async def crash(kit: Kit, before: Path, after: Path) -> tuple[Task, Task]:
+    """What is on the disk of a server that dies while it runs first answers: two tasks that wait, of two
+    questions and of one."""
+    async with running(kit, before) as caller:
+        two, one = await caller.send("pay slow bob"), await caller.send("pay slow")
+        _copy(before / "tasks.db", after / "tasks.db")
+        for task in (two, one):
+            kit.started.clear()
+            await caller.send("yes", task=task, return_immediately=True)
+            async with asyncio.timeout(10):
+                await kit.started.wait()
+        _copy(before / "chats.db", after / "chats.db")
+    kit.again()
+    return two, one
+
+
+def _copy(database: Path, to: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("VACUUM INTO ?", (str(to),))
+
+
+@pytest.mark.parametrize("torn", [False, True])
+async def test_an_answer_after_a_crash_goes_on_with_the_run(tmp_path: Path, torn: bool) -> None:
+    """[A2A-78] Of the next question, and the same again; also when a task was stored halfway."""
+    kit = Kit()
+    (before := tmp_path / "before").mkdir()
+    (after := tmp_path / "after").mkdir()
+    two, one = await crash(kit, before, after)
+    bob = next(request for request in asked(two) if request["prompt"] == "pay bob?")
+    if torn:
+        engine = create_async_engine(f"sqlite+aiosqlite:///{after / 'tasks.db'}")
+        for task in (two, one):
+            task.history.append(task.status.message)
+            task.status.ClearField("message")
+            await DatabaseTaskStore(engine).save(task, ServerCallContext())
+        await engine.dispose()
+    async with running(kit, after) as caller:
+        assert state(await caller.send("hello", context=two.context_id)) == "rejected"
+        again = await caller.send("no clear answer", task=two)
+        assert state(again) == "input_required" and [r["id"] for r in asked(again)] == [bob["id"]]
+        two = await caller.send(data_part({"answers": [{"id": bob["id"], "ok": True}]}), task=two)
+        assert state(two) == "completed" and kit.paid == ["bob"]
+        assert text(two).startswith("outcome unknown") and text(two).endswith("; paid bob")
+        one = await caller.send("yes", task=one)
+        assert state(one) == "completed" and text(one).startswith("outcome unknown")
+        assert kit.paid == ["bob"]
+        assert text(await caller.send("recall", context=one.context_id)) == "pay slow / recall"
 
 
 async def test_a_question_whose_task_is_lost_does_not_block_its_context(tmp_path: Path) -> None:
@@ -137,6 +188,9 @@ async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.Log
         ("", ConfigError, "a2a.tasks=''"),
         ("nosuch://user:hunter2@host/x", ConfigError, "'nosuch' is no database that can be used"),
         ("sqlite:///x", ConfigError, "with a driver for asyncio"),
+        (5, ConfigError, r"a2a.tasks=5 \(int\): give the path of a file"),
+        (b"tasks.db", ConfigError, r"a2a.tasks=b'tasks.db' \(bytes\): give the path of a file"),
+        ("n" * 5_000, ConfigError, "File name too long; give the path of a file"),
         ("sqlite+aiosqlite://user:hunter2@host:port/x", ConfigError, "is no database that can be used"),
         ("{folder}", ConfigError, "is a folder; give the path of a file"),
         ("{folder}/none/tasks.db", ConfigError, "is in a folder that does not exist"),
@@ -145,12 +199,14 @@ async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.Log
 )
 @pytest.mark.parametrize("more", [{}, {"mcp": True}], ids=["alone", "beside MCP"])
 async def test_what_is_no_database_is_told(
-    tmp_path: Path, tasks: str, error: Any, why: str, more: dict[str, Any]
+    tmp_path: Path, tasks: Any, error: Any, why: str, more: dict[str, Any]
 ) -> None:
     """[A2A-76] Before anything is served, without its password, and in one error whatever else is served."""
     (tmp_path / "text").write_text("not a database, and long enough to be none " * 50)
+    if isinstance(tasks, str):
+        tasks = tasks.format(folder=tmp_path)
     async with client(Kit()) as owner:
         with pytest.raises(error, match=why) as told:
-            async with serve(owner, a2a={"tasks": tasks.format(folder=tmp_path)}, **more):
+            async with serve(owner, a2a={"tasks": tasks}, **more):
                 pass
     assert "hunter2" not in str(told.value)

@@ -132,6 +132,10 @@ def _text(option: str, value: object) -> None:
     expect(option, value, str, "give a text")
     if not cast("str", value).strip():
         raise ConfigError(f"{option}={value!r} must not be empty")
+    try:
+        cast("str", value).encode()
+    except UnicodeEncodeError:
+        raise wrong(option, value, "it holds half of a surrogate pair; give a text of Unicode") from None
 
 
 def _token(option: str, value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from toolnexus.core.options import install
+from toolnexus.core.options import install, wrong
 from toolnexus.errors import ConfigError
 
 
@@ -15,7 +15,7 @@ def make_engine(given: Any) -> Any:
     Raises `ConfigError` for what is neither; its cause is the `ImportError` when a package is missing.
     """
     is_url = "://" in str(given)
-    url = str(given) if is_url else _of_file(Path(given).expanduser().absolute())
+    url = str(given) if is_url else _of_file(given)
     try:
         from sqlalchemy.exc import SQLAlchemyError
         from sqlalchemy.ext.asyncio import create_async_engine
@@ -37,8 +37,14 @@ def _missing(missing: ImportError, remedy: str) -> ConfigError:
     return ConfigError(f"a2a.tasks: a database needs {missing.name!r}, which is not installed: {remedy}")
 
 
-def _of_file(path: Path) -> str:
-    if path.is_dir() or not path.parent.is_dir():
-        what = "a folder" if path.is_dir() else "in a folder that does not exist"
+def _of_file(given: Any) -> str:
+    try:
+        path = Path(given).expanduser().absolute()
+        is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+    except (OSError, RuntimeError, TypeError) as error:  # too long, forbidden, nobody's home, of bytes
+        why = getattr(error, "strerror", None) or error
+        raise wrong("a2a.tasks", given, f"{why}; give the path of a file") from None
+    if is_folder or not has_folder:
+        what = "a folder" if is_folder else "in a folder that does not exist"
         raise ConfigError(f"a2a.tasks: {str(path)!r} is {what}; give the path of a file")
     return f"sqlite+aiosqlite:///{path}"

@@ -95,7 +95,7 @@ class Executor(AgentExecutor):
             if not work.cancelled():  # it ended by itself in the meantime
                 return
         elif context.current_task is not None and context.current_task.status.state in WAITING:
-            await self._give_up(PREFIX + context_id, asked_ids(context.current_task.status))
+            await self._give_up(PREFIX + context_id, asked_ids(context.current_task))
         updater = TaskUpdater(event_queue, task_id, context_id)
         why = self._why.get(task_id)
         await updater.cancel(updater.new_agent_message([Part(text=why)]) if why else None)
@@ -148,7 +148,7 @@ class _Turn:
 
     async def run(self) -> None:
         """Raises what a run raises."""
-        waited = list[str]() if self._task is None else asked_ids(self._task.status)
+        waited = list[str]() if self._task is None else asked_ids(self._task)
         await self._updater.start_work()
         result = await self._resumed(waited) if waited else await self._asked()
         if result is not None:
@@ -191,6 +191,8 @@ class _Turn:
                         await self._artifact.take(event)
                 return stream.result
             except Suspended as open_question:
+                if self._task is not None and not open_question.requests:
+                    return await self._taken_up()  # all was answered, and then came a crash
                 asked = {request.id for request in open_question.requests}
                 owner = await self._who_waits(asked)
                 if owner is not None:
@@ -210,7 +212,19 @@ class _Turn:
             answers = read_answers(self._message, requests)
         except Unclear as unclear:
             return await self.end(state_of(requests), question_parts(requests, str(unclear)))
-        return await self._client.resume(self._conversation, answers, target=self._target)
+        try:
+            return await self._client.resume(self._conversation, answers, target=self._target)
+        except Suspended:
+            result = await self._taken_up()
+        asked = {request.id for request in result.pending}
+        left = [answer for answer in answers if answer.id in asked]
+        if not left:
+            return result
+        return await self._client.resume(self._conversation, left, target=self._target)
+
+    async def _taken_up(self) -> RunResult:
+        """Go on with a run that somebody is marked to resume: only we would, so a crash ended who did."""
+        return await self._client.resume(self._conversation, target=self._target)
 
     async def _ended(self, result: RunResult) -> None:
         metadata: dict[str, Any] = {"usage": result.usage.to_json()}
@@ -226,7 +240,7 @@ class _Turn:
         for state in WAITING:
             query = ListTasksRequest(context_id=self._context_id, status=state, page_size=100)
             for task in (await self._tasks.list(query, ServerCallContext())).tasks:
-                if asked & {*asked_ids(task.status)}:
+                if asked & {*asked_ids(task)}:
                     return task.id
         return None
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from a2a.types import Message, Part, TaskState, TaskStatus
+from a2a.types import Message, Part, Role, Task, TaskState
 
-from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.suspension import Answer, Request, check_answer
 from toolnexus.protocols.a2a.parts import data_part, plain
 from toolnexus.tools.arguments import explain
 
@@ -43,9 +43,14 @@ def question_parts(requests: Sequence[Request], note: str = "") -> list[Part]:
     return [Part(text=text), data_part({REQUESTS: wire})]
 
 
-def asked_ids(status: TaskStatus) -> list[str]:
-    """The ids of the questions that a task waits with, in their order."""
-    found = [plain(part.data) for part in status.message.parts if part.WhichOneof("content") == "data"]
+def asked_ids(task: Task) -> list[str]:
+    """The ids of the questions that a task waits with, in their order.
+
+    A server that dies as an answer comes may leave the questions in the history only.
+    """
+    messages = (task.status.message, *reversed(task.history))
+    said = next((message for message in messages if message.role == Role.ROLE_AGENT), Message())
+    found = [plain(part.data) for part in said.parts if part.WhichOneof("content") == "data"]
     lists = [cast("dict[str, Any]", data).get(REQUESTS) for data in found if isinstance(data, dict)]
     items = [item for one in lists if isinstance(one, list) for item in cast("list[Any]", one)]
     requests = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
@@ -66,6 +71,8 @@ def read_answers(message: Message, waiting: Sequence[Request]) -> list[Answer]:
         value = plain(part.data)
         by_id = _by_id(value)
         if by_id is not None:
+            if len({answer.id for answer in by_id}) < len(by_id):
+                raise Unclear("A question is answered twice.")
             return [_checked(answer, known) for answer in by_id]
         return [_checked(_of_data(waiting[0], value), known)]
     return [_checked(_of_text(waiting[0], "\n".join(texts).strip()), known)]
@@ -93,6 +100,10 @@ def _checked(answer: Answer, known: Mapping[str, Request]) -> Answer:
         wrong = _violations(cast("Mapping[str, Any]", schema), answer.data)
         if wrong:
             raise Unclear("\n".join(["That does not fit:", *(f"- {line}" for line in wrong)]))
+    try:
+        check_answer(request, answer)
+    except ValueError as error:
+        raise Unclear(f"That does not fit: {error}.") from None
     return answer
 
 

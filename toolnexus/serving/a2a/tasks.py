@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from a2a.server.tasks import InMemoryTaskStore, TaskStore
 from a2a.types import ListTasksRequest, ListTasksResponse, Message, Part, Role, Task, TaskState
 from a2a.utils.errors import A2AError, InternalError
 
+from toolnexus.core.options import expect
 from toolnexus.errors import StoreError
 from toolnexus.serving.a2a.database import make_engine
 
@@ -29,13 +31,19 @@ OVER = (
     TaskState.TASK_STATE_REJECTED,
 )
 _UNDER_WAY = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
+_ALLOWED = "give the path of a file, the URL of a database, or a task store of the SDK"
 _LOST = "The server ended before this was done. Send it again."
 
 
 class Tasks(TaskStore):
-    """A task store whose failures say nothing of where it is. Open it before it is used."""
+    """A task store whose failures say nothing of where it is. Open it before it is used.
+
+    Raises `ConfigError` for what is neither a path, nor a URL, nor a store, nor None.
+    """
 
     def __init__(self, given: Any) -> None:
+        if given is not None:
+            expect("a2a.tasks", given, (str, os.PathLike, TaskStore), _ALLOWED)
         self._given = given
         self._store: TaskStore = given if isinstance(given, TaskStore) else InMemoryTaskStore()
         self._finished: OrderedDict[str, None] | None = OrderedDict() if given is None else None
