@@ -22,7 +22,7 @@ from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.overview import Overview
-from toolnexus.engine.roster import Roster, registry
+from toolnexus.engine.roster import Roster, budgets, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, observed, raise_error
@@ -139,8 +139,8 @@ class Client(Openable, Overview, Asked):
         )
         assert self._settings.workdir is not None
         self._workdir = self._settings.workdir
-        if not self._workdir.is_dir():
-            raise ConfigError(f"workdir {str(workdir)!r} is no folder")
+        if not os.path.isdir(self._workdir):
+            raise ConfigError(f"workdir {str(workdir)[:200]!r} is no folder; give the path of one")
         self._instructions = read_instructions(instructions, self._workdir)
         check_store(store)
         tools = items("tools", tools, "give a list, such as tools=[function]")
@@ -165,8 +165,8 @@ class Client(Openable, Overview, Asked):
         self._environment.task_options = self._builtins.of_task
         self._redact = Redactor()
         self._counts = Counts()
-        budgets = [budget, *[getattr(agent, "budget", None) for agent in agents]]
-        bounded = any(b is not None and b.cost is not None for b in budgets)
+        ceilings = [*budgets([*agents, *host], known), *([] if budget is None else [budget])]
+        bounded = any(ceiling.cost is not None for ceiling in ceilings)
         self._prices = Prices(prices or True) if bounded or prices is not False else None
         self._roster = Roster(self._main, self._environment, self._redact)
         if allowed_models is None:

@@ -136,6 +136,10 @@ class Turn:
             await self.artifact(new_text_part(f"before: {self.rest}. "), artifact_id="first")
         await self.up.requires_input(self.words("Which colour?"))
 
+    async def do_form(self) -> None:
+        parts = [new_text_part("Which colour?"), new_data_part({"colours": ["red", "blue"]})]
+        await self.up.requires_input(self.up.new_agent_message(parts if self.rest != "only" else parts[1:]))
+
     async def do_again(self) -> None:
         await self.up.requires_input(self.words("And which size?"))
 

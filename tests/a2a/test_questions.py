@@ -66,6 +66,19 @@ async def test_a_task_that_is_shown_as_it_stood_does_not_ask_again(base: str) ->
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "prompt"), [("form", "Which colour?"), ("form only", '{"colours": ["red", "blue"]}')]
+)
+async def test_data_beside_the_text_of_a_question_is_not_in_its_prompt(
+    base: str, word: str, prompt: str
+) -> None:
+    """[A2A-20] It would grow with every agent that hands it on; without a text it is all there is."""
+    far = RemoteAgent("far", url=f"{base}/v1")
+    async with client(far) as c:
+        result = await c.run("far", word)
+    assert question(result).prompt == prompt and result.text == prompt
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_a_question_is_answered_in_place(base: str, seen: Seen, variant: str) -> None:
     """[A2A-20] It carries task and context, and the answer goes to that very task."""

@@ -20,11 +20,13 @@ from toolnexus import (
     ConfigError,
     FunctionModel,
     MediaPart,
+    Price,
     RemoteAgent,
     RunError,
     SourceError,
     TextDelta,
     ToolProgress,
+    Usage,
     assistant,
     load,
     tool,
@@ -432,6 +434,31 @@ async def test_usage_that_an_agent_reports_is_counted(base: str) -> None:
         usage = (await c.run(far, "usage")).usage
     assert (usage.prompt_tokens, usage.completion_tokens) == (7, 5)
     assert usage.by("model").keys() == {"a2a:far"}
+
+
+@pytest.mark.parametrize(("limit", "most"), [("cost", 0.00003), ("tokens", 20)])
+async def test_a_ceiling_holds_for_agents_elsewhere(base: str, seen: Seen, limit: str, most: Any) -> None:
+    """[COST-09] [A2A-12] What they report is priced by name, and nothing is sent above a ceiling."""
+    calls = [call("task", agent="far", prompt="usage") for _ in range(3)]
+    prices = {"a2a:far": Price(input=1, output=2), "scripted": Price(input=0, output=0)}
+    budget = Budget(**{limit: most}, concurrency=1)
+    turns = [reply("", *calls, usage=Usage(prompt_tokens=1)), "x"]
+    far, model = RemoteAgent("far", url=f"{base}/v1"), ScriptedModel(turns)
+    async with client(far, model=model, prices=prices, budget=budget) as c:
+        result = await c.ask("go")
+    assert [child.limit for child in result.sub_agents] == [None, None, limit]
+    assert len(seen.messages) == 2 and result.limit == limit
+    assert result.usage.by("model")["a2a:far"].cost == pytest.approx(2 * 17e-6)
+
+
+async def test_an_agent_elsewhere_without_a_price_is_not_asked_below_a_ceiling(base: str, seen: Seen) -> None:
+    """[COST-09] [COST-10] Its own ceiling brings prices along, also nested; the error says what to write."""
+    far = RemoteAgent("far", url=f"{base}/v1", budget=Budget(cost=1))
+    outer = Agent(name="outer", description="d", agents=[far])
+    async with client(outer) as c:
+        with pytest.raises(ConfigError, match=r"prices=\{'a2a:far': Price\("):
+            await c.run(far, "usage")
+    assert seen.messages == []
 
 
 def test_what_cannot_be_a_usage_is_none() -> None:

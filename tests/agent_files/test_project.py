@@ -98,8 +98,9 @@ def test_a_folder_without_anything_is_an_empty_project(tmp_path: Path) -> None:
     found = load_project(tmp_path)
     assert found.options() == {"workdir": tmp_path}
     assert (found.withheld, found.report) == ((), ())
-    with pytest.raises(ConfigError, match="is no folder"):
-        load_project(tmp_path / "none")
+    for none in (tmp_path / "none", "x" * 10_000):
+        with pytest.raises(ConfigError, match="is no folder; give the path of one"):
+            load_project(none)
     anything: Any = "yes"
     with pytest.raises(ConfigError, match="trust"):
         load_project(tmp_path, trust=anything)

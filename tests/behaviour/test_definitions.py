@@ -69,6 +69,7 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     (lambda: client(skills=5), "skills: 5", "give a folder"),
     (lambda: client(builtins="read"), "builtins: 'read'", "list of names"),
     (lambda: client(workdir=__file__), "is a file", "folder"),
+    (lambda: client(workdir="x" * 10_000), "is no folder", "give the path of one"),
     (lambda: client(workdir=5), "workdir=5", "path of a folder"),
     (lambda: client().conversation(5), "conversation=5", "text"),  # type: ignore[arg-type]
     (lambda: Client(model=5), "model=5", "'provider:name'"),  # type: ignore[arg-type]

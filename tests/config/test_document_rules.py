@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolnexus import Client, load
+from toolnexus import Agent, Client, load, tool
 from toolnexus.testing import ScriptedModel, call, reply
+from toolnexus.workflow import AgentStep, CoordinatorStep, Sequential, as_runnable, as_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -51,3 +52,30 @@ async def test_a_rule_about_nothing_is_told(caplog: pytest.LogCaptureFixture) ->
         "permissions: 'wirte' is about no tool that is there; did you mean 'write'?",
         "agent 'a': permissions: 'xyz' is about no tool that is there",
     ]
+
+
+async def test_a_rule_about_a_tool_of_an_agent_in_a_workflow_is_about_something(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """[PERM-20] As a target, behind a tool, and below a coordinator, whose members are tools, too."""
+
+    @tool
+    async def pay(to: str) -> str:
+        """Pay."""
+        return to
+
+    def agent(name: str) -> Agent:
+        return Agent(name=name, description="d", tools=[pay])
+
+    team = CoordinatorStep(Agent(name="chief"), [Agent(name="member", tools=[pay])])
+    for options in (
+        {"agents": [as_runnable(Sequential(AgentStep(agent("a"))), "flow", "d")]},
+        {"tools": [as_tool(AgentStep(agent("a")), "flow", "d")]},
+        {"agents": [as_runnable(team, "flow", "d")], "permissions": {"pay": "ask", "member": "ask"}},
+        {"agents": [as_runnable(team, "flow", "d")], "permissions": {"pya": "ask"}},
+    ):
+        given: dict[str, Any] = {"permissions": {"pay": "ask"}, **options}
+        async with Client(model=ScriptedModel([]), builtins=False, **given):
+            pass
+    said = [r.getMessage() for r in caplog.records if "about no tool" in r.getMessage()]
+    assert said == ["permissions: 'pya' is about no tool that is there; did you mean 'pay'?"]

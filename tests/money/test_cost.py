@@ -31,6 +31,7 @@ from toolnexus import (
     tool,
 )
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, call, reply
+from toolnexus.workflow import AgentStep, Sequential, as_runnable, as_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -204,6 +205,26 @@ async def test_a_model_without_a_price_is_not_asked_below_a_ceiling_of_cost() ->
         with pytest.raises(ConfigError, match=r"'mystery'.*prices=\{'mystery': Price\("):
             await client.ask("q")
     assert main.requests == []
+
+
+def nested(agent: Agent) -> dict[str, Any]:
+    return {"agents": [Agent(name="outer", description="d", agents=[agent])]}
+
+
+def in_a_workflow(agent: Agent) -> dict[str, Any]:
+    return {"agents": [as_runnable(Sequential(AgentStep(agent)), "flow", "d")]}
+
+
+def behind_a_tool(agent: Agent) -> dict[str, Any]:
+    return {"tools": [as_tool(AgentStep(agent), "flow", "d")]}
+
+
+@pytest.mark.parametrize("reached", [nested, in_a_workflow, behind_a_tool])
+async def test_the_ceiling_of_any_agent_brings_prices_along(reached: Callable[[Agent], Any]) -> None:
+    """[COST-10] However it is reached: its model has a price, so it runs, and its cost is known."""
+    agent = Agent(name="x", description="d", model=model("gpt-5-mini", kind=Listed), budget=Budget(cost=1))
+    async with Client(model=model(), builtins=False, **reached(agent)) as client:
+        assert (await client.run(agent, "q")).usage.cost
 
 
 async def test_one_of_a_fallback_without_a_price_is_enough_to_refuse() -> None:

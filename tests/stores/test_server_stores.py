@@ -237,7 +237,7 @@ async def test_no_password_is_shown(place: Place, caplog: pytest.LogCaptureFixtu
     [
         *[("postgres", text) for text in ("", "postgresql://a:sEcret@[/x", "host=a sEcret", "%sEcret", 5)],
         *[("postgres", f"postgresql://a:{pa}/sEcret@h/db") for pa in ("pa", "12")],
-        ("postgres", "postgresql://a@h/db?sEcret=1"),
+        *[("postgres", text) for text in ("postgresql://a@h/db?sEcret=1", "sEcret\ud800")],
         *[("redis", text) for text in ("", "sEcret", "http://a:sEcret@h", "redis://a:b/sEcret@h/0", 5)],
         *[("redis", f"redis://{text}") for text in ("a:sEcret@h:x/0", "a:12/sEcret@h/0", "h/0?sEcret=1")],
     ],

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.workflow.worlds import EVERY_STYLE, Asked, Said, client, function_model, task
-from toolnexus import Agent, Client, ConfigError, RunContext, ToolContext, Usage, tool
+from toolnexus import Agent, Budget, Client, ConfigError, Price, RunContext, ToolContext, Usage, tool
+from toolnexus.testing import ScriptedModel
 from toolnexus.workflow import (
     SCRATCHPAD,
     AgentReply,
@@ -247,6 +248,23 @@ class Echo:
     async def run_structured(self, agent: Agent, message: Any, output_type: Any, ctx: RunContext) -> Any:
         self.asked.append((agent.name, message, ctx.path))
         return output_type(message)
+
+
+async def test_what_a_runner_of_the_host_reports_is_priced() -> None:
+    """[COST-09] By the model of the reply, else by its class; below a ceiling, never without the latter."""
+    echo, price = Echo(), Price(input=1, output=10)
+    step = AgentStep(Agent(name="a", tools=[]), runner=echo)
+    options: dict[str, Any] = {"model": ScriptedModel([]), "builtins": False}
+    for name in ("echo-model", "Echo"):
+        async with Client(**options, prices={name: price}) as one:
+            assert (await one.run(step, "q")).usage.cost == pytest.approx(37e-6)
+    async with Client(**options, prices={"Echo": price}, budget=Budget(cost=0.00003)) as one:
+        result = await one.run(Sequential(step, step), "q")
+    assert (result.status, result.limit, len(echo.asked)) == ("incomplete", "cost", 3)
+    async with Client(**options, prices={"other": price}, budget=Budget(cost=1)) as one:
+        with pytest.raises(ConfigError, match=r"prices=\{'Echo': Price\("):
+            await one.run(step, "q")
+    assert len(echo.asked) == 3
 
 
 @EVERY_STYLE

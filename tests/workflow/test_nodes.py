@@ -355,6 +355,8 @@ wf: Any = workflow
         (lambda: wf.with_runner(Fn(plus), None), "ModelRunner"),
         (lambda: wf.CoordinatorStep(Agent(name="c"), []), "must be a list of agents or nodes"),
         (lambda: wf.CoordinatorStep(Agent(name="c"), [Agent(name="a"), Agent(name="a")]), r"called \['a'\]"),
+        (lambda: wf.CoordinatorStep("x", []), "CoordinatorStep: agent='x' .*give an Agent"),
+        (lambda: wf.CoordinatorStep(Agent(name="c"), 5), "team=5 must be a list of agents or nodes"),
         (lambda: wf.as_runnable(Fn(plus), "", "d"), "the name is empty"),
         (lambda: wf.as_tool(Fn(plus), "a", ""), "the description is empty"),
     ],

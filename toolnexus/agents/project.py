@@ -76,8 +76,8 @@ def load_project(folder: str | Path = ".", *, trust: bool = False, models: Mappi
     expect("folder", folder, (str, Path), "give the path of a folder")
     expect("trust", trust, bool, "give True once you trust whoever wrote the folder")
     place = Path(os.path.abspath(os.path.expanduser(folder)))
-    if not place.is_dir():
-        raise ConfigError(f"project {str(folder)!r} is no folder")
+    if not os.path.isdir(place):
+        raise ConfigError(f"project {str(folder)[:200]!r} is no folder; give the path of one")
     files = [place / name for name, key in SERVER_FILES.items() if _has_servers(place / name, key)]
     skills = [path for name in SKILL_FOLDERS if (path := place / name).is_dir()]
     found = read_agents([place], models=models) if places_in(place) else None

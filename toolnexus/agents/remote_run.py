@@ -16,6 +16,7 @@ from toolnexus.core.messages import MediaPart, Message, Part, TextPart
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.usage import Usage
 from toolnexus.engine.agent import as_messages
+from toolnexus.engine.costs import check_price, priced
 from toolnexus.errors import RunError
 from toolnexus.protocols.a2a.card import Found
 from toolnexus.protocols.a2a.exchange import Exchange, Listener, Reply, connected
@@ -45,6 +46,8 @@ class RemoteRun:
         self._remote = remote
         self._found = found
         self._ctx = ctx
+        self._model = f"a2a:{remote.name}"
+        """The name that what it used is counted by."""
         self._metadata = {} if skill is None else {"skillId": skill}
         at = urlsplit(found.card.supported_interfaces[0].url)
         self._origin = f"a2a:{at.netloc}{at.path}"
@@ -141,7 +144,13 @@ class RemoteRun:
             request, reply = self._question(reply), None
 
     async def _sent(self, exchange: Exchange, parts: Sequence[A2APart], *, granted: bool) -> Reply:
-        """The reply to `parts`, or to word that something was granted, which the agent may know already."""
+        """The reply to `parts`, or to word that something was granted, which the agent may know already.
+
+        Raises `LimitReached` and `ConfigError`, before anything is sent, for a budget that is spent or cannot
+        hold.
+        """
+        check_price(self._ctx, self._model)
+        self._ctx.frame.ledger.check_spent()
         try:
             return await exchange.send(parts or to_a2a([TextPart(_GRANTED)]), self._metadata)
         except Fault:
@@ -221,10 +230,10 @@ class RemoteRun:
                 run.emit(TextDelta(path=frame.path, text=text[len(told) :]))
         usage = None if asks else _usage(reply.metadata)
         if usage is not None:
-            model = f"a2a:{self._remote.name}"
-            frame.ledger.record(model, usage)
+            usage = priced(self._ctx, usage, self._model)
+            frame.ledger.record(self._model, usage)
             if run.emit is not None:
-                run.emit(UsageReported(path=frame.path, model=model, usage=usage))
+                run.emit(UsageReported(path=frame.path, model=self._model, usage=usage))
 
     def _listener(self) -> Listener | None:
         """Who hears what arrives; nobody without a reader of events."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def folder(option: str, value: Any) -> Path:
     """The absolute path of a folder option. Raises `ConfigError` for a file and for what is no path."""
     expect(option, value, (str, Path), "give the path of a folder")
     path = Path(value).resolve()
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):
         raise ConfigError(f"{option}={str(value)!r} is a file; give the folder that file tools stay in")
     return path
 

@@ -10,13 +10,14 @@ from typing import Any
 
 from toolnexus.core.names import did_you_mean, sanitize
 from toolnexus.core.tools import Tool
+from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.deferred import NAME as TOOL_SEARCH
 from toolnexus.engine.environment import Environment
 from toolnexus.engine.scope import Known, Scope
 from toolnexus.errors import ConfigError, NameConflict, UnknownNames
 from toolnexus.models.base import Model
-from toolnexus.runtime.context import Runnable
+from toolnexus.runtime.context import Runnable, RunSettings
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.rights import Permissions
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
@@ -110,12 +111,25 @@ class Roster:
         if not rules:
             return
         known = self._known(self._agents, None)
-        there = {*BUILTINS, "skill", TOOL_SEARCH, *(t.name for t in (*known.tools, *known.brought))}
+        steps = self._in_steps()
+        brought = [tool for agent in steps for tool in self._environment.own(agent.scope)]
+        unopened = any(not isinstance(entry, Tool) for agent in steps for entry in agent.scope.own)
+        awaited = ["*"] if unopened else known.awaited
+        there = {*BUILTINS, "skill", TOOL_SEARCH, *(t.name for t in (*known.tools, *known.brought, *brought))}
         for layer in rules:
             for rule in layer.absent(there):
-                if not any(fnmatchcase(rule.tool.removeprefix("mcp_"), name) for name in known.awaited):
+                if not any(fnmatchcase(rule.tool.removeprefix("mcp_"), name) for name in awaited):
                     near = did_you_mean(rule.tool, there)
                     logger.warning("%s: %r is about no tool that is there%s", layer.where, rule.text, near)
+
+    def _in_steps(self) -> list[Agent]:
+        """The agents that run in workflows only: a source of theirs opens when they do."""
+        environment = self._environment
+        found = everybody(
+            [*self._agents, *environment.registry.values(), *environment.toolkit], environment.registry
+        )
+        others = {id(agent) for agent in self._agents}
+        return [one for one in found if isinstance(one, Agent) and id(one) not in others]
 
     def _brought(self, agents: Sequence[Agent]) -> list[ToolSource]:
         """What `agents` have of their own and is new here, each source once."""
@@ -204,9 +218,38 @@ def reachable(roots: Iterable[Runnable], known: Mapping[str, Runnable]) -> list[
     return [a for a in seen.values() if isinstance(a, Agent)]
 
 
+def everybody(roots: Iterable[object], known: Mapping[str, Runnable]) -> list[Any]:
+    """All `roots` and what can run below them, each once: agents elsewhere and those of workflows, too."""
+    seen: dict[int, object] = {}
+    todo = list(roots)
+    while todo:
+        one = todo.pop()
+        if id(one) not in seen:
+            seen[id(one)] = one
+            todo += (*_targets(one, known), *one.scope.own) if isinstance(one, Agent) else _steps(one)
+    return list(seen.values())
+
+
+def budgets(roots: Iterable[object], known: Mapping[str, Runnable]) -> list[Budget]:
+    """The budgets of `roots`, and of what can run below them."""
+    settings = [getattr(one, "settings", None) for one in everybody(roots, known)]
+    return [s.budget for s in settings if isinstance(s, RunSettings) and s.budget is not None]
+
+
+def _steps(target: object) -> Sequence[Agent]:
+    """The agents that a workflow runs, which nobody can delegate to."""
+    return getattr(target, "step_agents", ())
+
+
 def _below(agent: Agent, known: Mapping[str, Runnable]) -> list[Runnable]:
+    names = agent.scope.targets.names
+    if agent.scope.targets.chosen:
+        names.check(known, f"{_called(agent)}: agents", there="registered")
+    return _targets(agent, known)
+
+
+def _targets(agent: Agent, known: Mapping[str, Runnable]) -> list[Runnable]:
     targets = agent.scope.targets
     if not targets.chosen:
         return []
-    targets.names.check(known, f"{_called(agent)}: agents", there="registered")
     return [*(target for name, target in known.items() if targets.names.admits(name)), *targets.own]

@@ -13,8 +13,9 @@ from toolnexus.core.messages import Message, ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
+from toolnexus.engine.costs import needed_prices
 from toolnexus.engine.masking import masked
-from toolnexus.errors import ConfigError, LimitReached, ModelContextError
+from toolnexus.errors import LimitReached, ModelContextError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
@@ -88,14 +89,9 @@ async def model_turn(
 
 def _claim(ctx: RunContext, model: Model) -> None:
     """Claim one request to `model`. Raises `LimitReached`, and `ConfigError` where no price is known."""
-    ledger, prices = ctx.frame.ledger, ctx.run.prices
-    if ledger.bounds_cost:
-        if prices is None:
-            raise ConfigError(
-                "a budget of cost needs prices: give the client prices=True, or a table of them"
-            )
+    if (prices := needed_prices(ctx)) is not None:
         prices.check(model)
-    ledger.reserve_request()
+    ctx.frame.ledger.reserve_request()
 
 
 def _priced(ctx: RunContext, model: Model, response: ModelResponse, usage: Usage) -> Usage:

@@ -45,15 +45,19 @@ class Prices:
         """Raises `ConfigError` when a request to `model` may be answered without a known price."""
         for one in cast("Iterable[Model]", getattr(model, "models", ())):
             self.check(one)
-        asked = model.name, getattr(model, "host", None)
-        if hasattr(model, "models") or asked in self._priced:
+        if not hasattr(model, "models"):
+            self.check_name(model.name, getattr(model, "host", None))
+
+    def check_name(self, name: str, host: str | None) -> None:
+        """Raises `ConfigError` when no price is known for what is called `name` at `host`."""
+        if (name, host) in self._priced:
             return
-        if self.cost(Usage(), *asked) is None:
+        if self.cost(Usage(), name, host) is None:
             raise ConfigError(
-                f"a budget of cost cannot hold: no price is known for the model {model.name!r}; give one, "
-                f"such as prices={{{model.name!r}: Price(input=0.5, output=2)}}, or leave the cost out"
+                f"a budget of cost cannot hold: no price is known for {name!r}; give one, "
+                f"such as prices={{{name!r}: Price(input=0.5, output=2)}}, or leave the cost out"
             )
-        self._priced.add(asked)
+        self._priced.add((name, host))
 
     def cost(self, usage: Usage, name: str, host: str | None) -> float | None:
         """US dollars for `usage` of the model `name` at `host`; None when nobody knows."""

@@ -26,6 +26,14 @@ class Meter:
         self.tool_calls = 0
         self.cost = 0.0
 
+    def check_spent(self) -> None:
+        """Raises `LimitReached` when no tokens or dollars are left."""
+        budget = self.budget
+        if budget.tokens is not None and self.tokens >= budget.tokens:
+            raise LimitReached("tokens", budget.tokens, self.scope)
+        if budget.cost is not None and self.cost >= budget.cost:
+            raise LimitReached("cost", budget.cost, self.scope)
+
 
 class Tally:
     """What one run used of one model so far."""
@@ -100,12 +108,14 @@ class Ledger:
             budget = meter.budget
             if budget.requests is not None and meter.requests >= budget.requests:
                 raise LimitReached("requests", budget.requests, meter.scope)
-            if budget.tokens is not None and meter.tokens >= budget.tokens:
-                raise LimitReached("tokens", budget.tokens, meter.scope)
-            if budget.cost is not None and meter.cost >= budget.cost:
-                raise LimitReached("cost", budget.cost, meter.scope)
+            meter.check_spent()
         for meter in self.meters:
             meter.requests += 1
+
+    def check_spent(self) -> None:
+        """Raises `LimitReached`, outermost budget first, where no tokens or dollars are left."""
+        for meter in self.meters:
+            meter.check_spent()
 
     def return_request(self) -> None:
         """Give back the claim on a request that was never sent."""

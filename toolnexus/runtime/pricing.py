@@ -14,6 +14,10 @@ class Pricing(Protocol):
         """Raises `ConfigError` when a request to `model` may be answered without a known price."""
         ...
 
+    def check_name(self, name: str, host: str | None) -> None:
+        """Raises `ConfigError` when no price is known for what is called `name` at `host`."""
+        ...
+
     def cost(self, usage: Usage, name: str, host: str | None) -> float | None:
         """US dollars for `usage` of the model `name` at `host`; None when nobody knows."""
         ...

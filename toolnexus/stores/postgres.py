@@ -54,7 +54,7 @@ class PostgresStore(ServerStore):
         known: dict[str, Any] = {}
         try:
             known = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
-        except (ProgrammingError, TypeError, AttributeError):
+        except (ProgrammingError, TypeError, ValueError, AttributeError):
             pass  # what is said of it may hold the password
         # a slash in a password that is no %2F ends the host, and the rest of it would count as the database
         if not known or not _PORTS.fullmatch(known.get("port", "")) or "@" in known.get("dbname", ""):

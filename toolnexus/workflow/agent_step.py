@@ -112,6 +112,10 @@ class AgentStep(Leaf[Any, O]):
         self._prompt = prompt
         self._conversation = conversation
 
+    @property
+    def step_agents(self) -> Sequence[Agent]:
+        return [self._as_of_now(), *super().step_agents]
+
     async def run(self, input: Any, ctx: RunContext) -> O:
         place = ctx.host[PLACE]
         if place.used:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolnexus.core.names import sanitize
+from toolnexus.core.options import expect
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.scope import Scope
@@ -35,8 +36,9 @@ class CoordinatorStep(AgentStep[str]):
         runner: AgentRunner | ModelRunner | None = None,
         name: str | None = None,
     ) -> None:
-        """Raises `ConfigError` for an empty team, two members of one name, and what is no member."""
-        if isinstance(team, (str, Agent, Node)) or not team:
+        """Raises `ConfigError` for no agent, an empty team, two members of one name, and no member."""
+        expect("CoordinatorStep: agent", agent, Agent, "give an Agent")
+        if isinstance(team, str) or not isinstance(team, Sequence) or not team:
             raise ConfigError(
                 f"CoordinatorStep({agent.name!r}): team={team!r} must be a list of agents or nodes"
             )

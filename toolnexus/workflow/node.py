@@ -120,6 +120,11 @@ class Node(ABC, Generic[In, Out]):
         """The nodes below it, each with the word for its way there (`""`: none)."""
         return ()
 
+    @property
+    def step_agents(self) -> Sequence[Agent]:
+        """The agents that it and the nodes below it run."""
+        return [agent for _, child in self.children for agent in child.step_agents]
+
     async def execute(self, input: Any, ctx: RunContext) -> Outcome:
         """The whole tree below this node, from the start or from where it waited."""
         frame = ctx.frame

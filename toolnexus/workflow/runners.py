@@ -14,6 +14,7 @@ from toolnexus.core.messages import assistant
 from toolnexus.core.options import expect
 from toolnexus.core.usage import Usage
 from toolnexus.engine.agent import Agent, as_messages
+from toolnexus.engine.costs import check_price, priced
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, Outcome, RunContext, RunSettings
@@ -72,8 +73,12 @@ class Hosted:
         self._output_type = output_type
 
     async def execute(self, input: Any, ctx: RunContext) -> Outcome:
-        """Claims one request. Raises `LimitReached`, and what the runner raises."""
-        frame, runner = ctx.frame, self._runner
+        """Claims one request. Raises `LimitReached`, and what the runner raises.
+
+        Below a ceiling of cost it raises `ConfigError` when no price is known for the class of the runner.
+        """
+        frame, runner, called = ctx.frame, self._runner, type(self._runner).__name__
+        check_price(ctx, called)  # which model answers is known only afterwards
         frame.ledger.reserve_request()
         frame.turns += 1
         frame.transcript += as_messages(input)
@@ -85,7 +90,8 @@ class Hosted:
             return Outcome(output=value)
         reply = await runner.run(self._agent, message, ctx)
         if reply.usage is not None:
-            frame.ledger.record(reply.model or type(runner).__name__, reply.usage)
+            model = reply.model or called
+            frame.ledger.record(model, priced(ctx, reply.usage, model, called))
         frame.transcript.append(assistant(reply.text))
         return Outcome()
 

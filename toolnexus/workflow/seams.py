@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from toolnexus.core.options import expect
-from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.core.tools import Execute, Tool, ToolResult
+from toolnexus.engine.agent import Agent
 from toolnexus.engine.boundary import told
 from toolnexus.engine.delegate import delegated
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, ToolContext
-from toolnexus.workflow.agent_step import AgentStep
 from toolnexus.workflow.node import Node, checked
 
 In = TypeVar("In")
@@ -32,6 +32,11 @@ class NamedNode:
         self.name = name
         self.description = description
         self.node = node
+
+    @property
+    def step_agents(self) -> Sequence[Agent]:
+        """See `Node.step_agents`."""
+        return self.node.step_agents
 
     async def execute(self, input: Any, ctx: RunContext) -> Outcome:
         return await self.node.execute(input, ctx)
@@ -63,7 +68,7 @@ def as_tool(node: Node[Any, Any], name: str, description: str, input_type: Any =
     target = as_runnable(node, name, description)
     schema, read = _input(input_type)
 
-    delegates = _has_agents(node)
+    delegates = bool(node.step_agents)
 
     async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         input = read(arguments)
@@ -74,11 +79,22 @@ def as_tool(node: Node[Any, Any], name: str, description: str, input_type: Any =
         result = await runner.run(target, input, parent=context, key=ctx.call_id, resumed=ctx.resumed)
         return told(name, result, context.run.redact)
 
-    return Tool(name, description, schema, execute, source="agent")
+    return NodeTool(node, name, description, schema, execute)
 
 
-def _has_agents(node: Node[Any, Any]) -> bool:
-    return isinstance(node, AgentStep) or any(_has_agents(child) for _, child in node.children)
+class NodeTool(Tool):
+    """See `as_tool`."""
+
+    def __init__(
+        self, node: Node[Any, Any], name: str, description: str, schema: Mapping[str, Any], execute: Execute
+    ) -> None:
+        super().__init__(name, description, schema, execute, source="agent")
+        self._node = node
+
+    @property
+    def step_agents(self) -> Sequence[Agent]:
+        """See `Node.step_agents`."""
+        return self._node.step_agents
 
 
 def _input(input_type: Any) -> tuple[Mapping[str, Any], Any]:

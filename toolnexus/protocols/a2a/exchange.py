@@ -332,7 +332,6 @@ class Exchange:
             )
         task = self._task
         said = task.status.message if task.status.HasField("message") else None
-        about = text_and_media(said.parts) if said is not None else ("", ())
         text, media = _of_artifacts(task.artifacts)
         if not text and not media:
             last = said or _last_said(task.history)
@@ -341,7 +340,7 @@ class Exchange:
             state=_STATES[task.status.state],
             text=text,
             media=media,
-            said=about[0],
+            said="" if said is None else _worded(said.parts),
             url=None if said is None else _address(said.parts),
             task_id=task.id,
             context_id=task.context_id,
@@ -353,6 +352,12 @@ class Exchange:
 def _of_artifacts(artifacts: Iterable[Artifact]) -> tuple[str, tuple[MediaPart, ...]]:
     found = [text_and_media(artifact.parts, "") for artifact in artifacts]
     return "\n".join([text for text, _ in found if text]), tuple([m for _, media in found for m in media])
+
+
+def _worded(parts: Iterable[Part]) -> str:
+    """The text of a message to a reader; its data only when there is nothing else."""
+    texts = [part for part in parts if part.WhichOneof("content") == "text" and part.text.strip()]
+    return text_and_media(texts or parts)[0]
 
 
 def _last_said(history: Iterable[Message]) -> Message | None:
