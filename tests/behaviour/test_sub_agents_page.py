@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolnexus import Client
+from toolnexus import Agent, Client
 from toolnexus.testing import ScriptedEndpoint, Turn
 
 pytestmark = pytest.mark.anyio
@@ -60,4 +60,8 @@ async def test_the_programs_of_the_page_run(
 def test_the_document_of_the_page_is_one() -> None:
     """[DOC-11] The options of `builtins` are those of the client."""
     (line,) = re.findall(r"`(builtins = \{.*?\})`", PAGE)
-    Client(model="openai:gpt-5-mini", api_key="k", builtins=tomllib.loads(line)["builtins"])
+    options = tomllib.loads(line)["builtins"]
+    client = Client(
+        model="openai:gpt-5-mini", api_key="k", builtins=options, agents=[Agent(name="x", description="d")]
+    )
+    assert {"task", "task_wait", "task_stop"} <= set(client.toolkit.names())

@@ -25,10 +25,11 @@ def check_price(ctx: RunContext, name: str) -> None:
         prices.check_name(name, None)
 
 
-def priced(ctx: RunContext, usage: Usage, *names: str) -> Usage:
-    """`usage` with the cost that it has by the first of `names` with a price; one that it has, it keeps."""
+def priced(ctx: RunContext, usage: Usage, *names: str, host: str | None = None) -> Usage:
+    """`usage` with the cost that it has by the first of `names` with a price at `host`, where somebody wants
+    to know; one that it has, it keeps."""
     prices = ctx.run.prices
     if prices is None or usage.cost is not None:
         return usage
-    costs = (prices.cost(usage, name, None) for name in names)
+    costs = (prices.cost(usage, name, host) for name in names)
     return replace(usage, cost=next((cost for cost in costs if cost is not None), None))

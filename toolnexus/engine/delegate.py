@@ -139,8 +139,13 @@ async def delegate(
     """
     async with parent.frame.slot.lent() if parent.frame.slot is not None else nullcontext():
         return await parent.run.runner.run(
-            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed, past=past
+            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed, **_behind(past)
         )
+
+
+def _behind(past: Past | None) -> dict[str, Any]:
+    """How a run is told that it goes on with an earlier one, whose messages are loaded."""
+    return {} if past is None else {"history": past.messages or (), "continues": past.path}
 
 
 def _start(
@@ -155,8 +160,8 @@ def _start(
         parent=parent,
         key=ctx.call_id,
         delegated=True,
-        past=past,
         segment=job.id,
+        **_behind(past),
     )
     return begin(ctx, job, run)
 

@@ -24,7 +24,7 @@ from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContex
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
-from toolnexus.runtime.past import Kept, Past
+from toolnexus.runtime.past import Kept
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.rights import Permissions
 from toolnexus.runtime.slots import Slot
@@ -135,9 +135,9 @@ class LocalRunner:
         key: str,
         delegated: bool = False,
         resumed: Mapping[str, Any] | None = None,
-        past: Past | None = None,
         segment: str | None = None,
         history: Sequence[Message] = (),
+        continues: tuple[str, ...] | None = None,
     ) -> RunResult:
         """See `Runner.run`."""
         run, above, own = parent.run, parent.frame, _settings(target)
@@ -172,9 +172,8 @@ class LocalRunner:
         if point is None:
             frame.place = len(above.children)
             above.children.append(None)
-            if past is not None:
-                history, frame.continues = past.messages or (), past.path
             frame.follow(history)
+            frame.continues = continues
         else:
             frame.resume(point)
         ctx = RunContext(run, frame, parent.host)

@@ -13,7 +13,7 @@ from toolnexus.core.messages import Message, ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
-from toolnexus.engine.costs import needed_prices
+from toolnexus.engine.costs import needed_prices, priced
 from toolnexus.engine.masking import masked
 from toolnexus.errors import LimitReached, ModelContextError
 from toolnexus.models.base import Model
@@ -94,16 +94,6 @@ def _claim(ctx: RunContext, model: Model) -> None:
     ctx.frame.ledger.reserve_request()
 
 
-def _priced(ctx: RunContext, model: Model, response: ModelResponse, usage: Usage) -> Usage:
-    """`usage` with what it costs, where somebody wants to know."""
-    prices = ctx.run.prices
-    if prices is None:
-        return usage
-    host = response.host or getattr(model, "host", None)
-    cost = prices.cost(usage, response.model or model.name, host)
-    return replace(usage, cost=cost)
-
-
 async def _traced(
     tracing: Tracing, ctx: RunContext, model: Model, request: ModelRequest
 ) -> tuple[ModelResponse, Usage]:
@@ -126,8 +116,8 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
             status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
             counts.request(model.name, status, time.perf_counter() - began)
         raise
-    usage = _priced(ctx, model, response, response.usage or _estimate(request, response))
-    answered_by = response.model or model.name
+    answered_by, host = response.model or model.name, response.host or getattr(model, "host", None)
+    usage = priced(ctx, response.usage or _estimate(request, response), answered_by, host=host)
     ledger.record(answered_by, usage)
     if counts is not None:
         status = "error" if response.stop == "cut" else "ok"

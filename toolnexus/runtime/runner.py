@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
-from toolnexus.runtime.past import Past
 
 if TYPE_CHECKING:
     from toolnexus.runtime.context import RunContext, Runnable
@@ -25,16 +24,15 @@ class Runner(Protocol):
         key: str,
         delegated: bool = False,
         resumed: Mapping[str, Any] | None = None,
-        past: Past | None = None,
         segment: str | None = None,
         history: Sequence[Message] = (),
+        continues: tuple[str, ...] | None = None,
     ) -> RunResult:
         """Run `target` below `parent` and return its result, whatever way it ended.
 
         `key` identifies the run among its siblings; `segment` is its name, where the frame above was asked
         for one before. `delegated`: a model started it, so it counts in depth and waits for a slot.
-        `resumed`: the point where it stood, when it goes on. `past`: a run that ended, whose transcript
-        (loaded) comes before its own. `history`: what was said before, otherwise. Raises nothing but
-        `CancelledError`.
+        `resumed`: the point where it stood, when it goes on. `history`: what was said before;
+        `continues`: the path of the run that said it. Raises nothing but `CancelledError`.
         """
         ...

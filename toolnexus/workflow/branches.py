@@ -149,8 +149,7 @@ async def _run_branches(ctx: RunContext, branches: Sequence[Branch], width: int,
 
     outputs = await run_all([_job(one, n) for n in range(len(branches))])
     if waiting:
-        order = list(progress.waiting)
-        raise Suspended(dict(sorted(waiting.items(), key=lambda item: _position(item[0], order))))
+        raise Suspended(dict(sorted(waiting.items(), key=lambda item: _position(item[0]))))
     for id in ids:
         pads.pop(id, None)
     cast("Scratchpad", pad).join([context.host[SCRATCHPAD] for context in contexts])
@@ -161,7 +160,7 @@ def _job(one: Callable[[int], Coroutine[Any, Any, Any]], n: int) -> Callable[[],
     return lambda: one(n)
 
 
-def _position(id: str, order: list[str]) -> tuple[int, ...]:
+def _position(id: str) -> tuple[int, ...]:
     """By place in the tree, so that questions come in the same order every time."""
     return tuple([int(part) if part.isdigit() else -1 for part in id.split(".")])
 
