@@ -9,12 +9,12 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from toolnexus.config.plain import Path, kind_of, path_text, shown
 from toolnexus.config.shape import Root
 from toolnexus.config.source import Source
 from toolnexus.config.table import Table, camel
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.options import instead
+from toolnexus.core.plain import Path, kind_of, path_text, shown
 
 _TYPES = {
     "string_type": "text",

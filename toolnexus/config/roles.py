@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from toolnexus.agents.remote import RemoteAgent
 from toolnexus.config import shape
 from toolnexus.config.endpoint import Endpoint, read_endpoint
-from toolnexus.config.plain import path_text
 from toolnexus.config.unasked import Unasked
 from toolnexus.config.values import Filler
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.plain import path_text
 from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.asked import MAIN

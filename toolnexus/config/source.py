@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from toolnexus.config import plain
-from toolnexus.config.formats import READERS
-from toolnexus.config.plain import kind_of
+from toolnexus.core import plain
 from toolnexus.core.files import read_text, reason
+from toolnexus.core.formats import READERS
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.plain import kind_of
 from toolnexus.errors import ConfigError
 
 MOST_BYTES = 1 << 20

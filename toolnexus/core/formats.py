@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from toolnexus.config.plain import table_of
 from toolnexus.core.jsonc import plain_json
+from toolnexus.core.plain import table_of
 from toolnexus.core.strict_json import decode
 
 if TYPE_CHECKING:
