@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolnexus.core.events import (
         Compacted,
         Event,
+        GraphEvent,
         LimitHit,
         NodeFinished,
         NodeStarted,
@@ -111,6 +112,7 @@ _HOMES = {
     "core.events": (
         "Compacted",
         "Event",
+        "GraphEvent",
         "LimitHit",
         "NodeFinished",
         "NodeStarted",
@@ -213,6 +215,7 @@ __all__ = [
     "FallbackModel",
     "FunctionModel",
     "FunctionTool",
+    "GraphEvent",
     "Hooks",
     "HttpTool",
     "Limit",

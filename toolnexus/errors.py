@@ -19,11 +19,54 @@ ToolnexusError                 .result: what the run achieved before it failed, 
     ├── LimitReached               .limit, .value, .scope
     ├── OutputError                .problems
     └── Suspended                  .requests
+
+Those of graphs (`toolnexus.graph`) are a `ConfigError` and a `RunError` with an `ErrorKind`.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
+
+
+class ErrorKind(StrEnum):
+    """What class of failure an error of a graph is."""
+
+    NOT_FOUND = "not_found"
+    VALIDATION = "validation"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    POLICY_DENIED = "policy_denied"
+    CONFLICT = "conflict"
+    RATE_LIMIT = "rate_limit"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    TIMEOUT = "timeout"
+    NOT_AVAILABLE = "not_available"
+    INTERNAL = "internal"
+    INTERRUPTED = "interrupted"
+    ABORTED = "aborted"
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status that says the same."""
+        return _STATUS[self]
+
+
+_STATUS = {
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.VALIDATION: 400,
+    ErrorKind.UNAUTHORIZED: 401,
+    ErrorKind.FORBIDDEN: 403,
+    ErrorKind.POLICY_DENIED: 403,
+    ErrorKind.CONFLICT: 409,
+    ErrorKind.RATE_LIMIT: 429,
+    ErrorKind.BUDGET_EXCEEDED: 429,
+    ErrorKind.TIMEOUT: 504,
+    ErrorKind.NOT_AVAILABLE: 503,
+    ErrorKind.INTERNAL: 500,
+    ErrorKind.INTERRUPTED: 409,
+    ErrorKind.ABORTED: 409,
+}
 
 
 class ToolnexusError(Exception):
@@ -75,13 +118,21 @@ class ModelError(ToolnexusError):
 
     retryable: bool = False
     """Whether the same request may succeed later."""
+    retries: int = 0
+    """How often the request went out again."""
+    usage: Any = None
+    """The `Usage` of a request that failed on its way, as far as the endpoint had told it, or None."""
 
 
 class ModelHTTPError(ModelError):
     """The endpoint answered with an error status.
 
-    `status` is the HTTP status, `retry_after` the server's hint in seconds, or None.
+    `status` is the HTTP status, `retry_after` the server's hint in seconds, or None; `code` and
+    `request_id` are the server's own words for the error and the request, or empty.
     """
+
+    code: str = ""
+    request_id: str = ""
 
     def __init__(
         self, message: str, *, status: int, retry_after: float | None = None, retryable: bool = False

@@ -62,7 +62,7 @@ class NodeStarted(Event):
 
 @dataclass(slots=True, kw_only=True)
 class NodeFinished(Event):
-    """A node ended: `done`, `pending`, `incomplete`, `error` or `cancelled`."""
+    """A node ended: `done`, `pending`, `incomplete`, `error`, `cancelled`, or in a graph `skipped`."""
 
     type: ClassVar[str] = "node_finished"
     node: tuple[str, ...]
@@ -72,6 +72,23 @@ class NodeFinished(Event):
 
     def _body(self) -> dict[str, Any]:
         return {"node": list(self.node), "kind": self.kind, "status": self.status, "error": self.error}
+
+
+@dataclass(slots=True, kw_only=True)
+class GraphEvent(Event):
+    """A graph published something besides the steps of its nodes.
+
+    `subject` is `agent.run.<run>.…`: the fork and join of a parallel wave, a delta of a node, or whatever a
+    node published itself. Deltas are previews; those of a parallel branch are void when its
+    `parallel_branch_cancel` comes.
+    """
+
+    type: ClassVar[str] = "graph"
+    subject: str
+    payload: Mapping[str, Any]
+
+    def _body(self) -> dict[str, Any]:
+        return {"subject": self.subject, "payload": dict(self.payload)}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from toolnexus.core.media_check import checked
 from toolnexus.core.values import value
 
-Role = Literal["user", "assistant", "tool"]
+Role = Literal["user", "assistant", "tool", "system"]
 
 
 @value()
@@ -117,7 +117,8 @@ class Message:
     """One entry of a transcript.
 
     `user`: text and media. `assistant`: text, reasoning, opaque blocks and tool calls in the
-    order the model gave them. `tool`: the results of one batch, in call order.
+    order the model gave them. `tool`: the results of one batch, in call order. `system`: stands only
+    in the channels of a graph; a transcript has none, its system prompt is derived for each request.
     """
 
     role: Role
@@ -141,6 +142,22 @@ class Message:
     def tool_results(self) -> tuple[ToolResultPart, ...]:
         """The results of a tool message, in call order."""
         return tuple([p for p in self.parts if isinstance(p, ToolResultPart)])
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Message:
+        """The message of `{role, content: {parts}}`, the form of graphs and their scripts.
+
+        Raises `ValueError` that names what is unknown, missing or of the wrong type.
+        """
+        from toolnexus.core.content import message_from_wire
+
+        return message_from_wire(data)
+
+    def to_wire(self) -> dict[str, Any]:
+        """`{role, content: {parts}}` as JSON values, the form of graphs and their scripts."""
+        from toolnexus.core.content import message_to_wire
+
+        return message_to_wire(self)
 
 
 def user(content: str | Iterable[TextPart | MediaPart]) -> Message:

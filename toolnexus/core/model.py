@@ -73,8 +73,8 @@ class ModelRequest:
     output: OutputSpec | None = None
     """What the final answer must be, as JSON in the text of the reply. None: any text."""
     options: Mapping[str, Any] | None = None
-    """Options of this request alone, by their names in chat completions. What the model's own `params`
-    say wins."""
+    """Options of this request alone, by their names in chat completions; `extra_body` are members of the
+    body as they are. What the model's own `params` say wins."""
     on_retry: OnRetry | None = None
     """Is told of retries, whether there is a `sink` or not."""
 
@@ -101,3 +101,5 @@ class ModelResponse:
     """The model that answered, when it is another than the one asked (`fallback`)."""
     host: str | None = None
     """Its host, where it has one."""
+    id: str = ""
+    """What the endpoint calls the reply, where it does."""

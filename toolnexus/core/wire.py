@@ -54,7 +54,7 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
         version, role, parts = data["v"], data["role"], data["parts"]
         if version != VERSION:
             raise ValueError(f"message record of version {version!r}; this release reads {VERSION}")
-        if role not in ("user", "assistant", "tool"):
+        if role not in ("user", "assistant", "tool", "system"):
             raise ValueError(f"message record with role {role!r}")
         values = {k: data[k] for k in ("origin", "extra") if k in data}
         _check(values)

@@ -145,7 +145,7 @@ class FramePoint:
         messages = tuple([message_from_json(message) for message in data["messages"]])
         waiting = {call: _waiting_from_json(waiting) for call, waiting in data["waiting"].items()}
         calls = {call.id for call in messages[-1].tool_calls} if messages else set[str]()
-        if calls and (unknown := waiting.keys() - calls):
+        if calls and data["state"] is None and (unknown := waiting.keys() - calls):
             raise ValueError(f"the last message has no calls {sorted(unknown)}")
         return cls(
             path=tuple(data["path"]),

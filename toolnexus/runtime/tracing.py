@@ -8,9 +8,10 @@ Above: the runner, `engine/turn.py` and `tools/invoke.py` call it. Below: `telem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse
@@ -63,7 +64,11 @@ class Tracing(Protocol):
 
     def run(self, ctx: RunContext) -> AbstractContextManager[RunSpan]: ...
     def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> AbstractContextManager[object]:
-        """A node of a workflow. What it raises passes through its block."""
+        """A node of a workflow or a graph. What it raises passes through its block."""
+        ...
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Add attributes to the innermost block that is open."""
         ...
 
     def turn(
