@@ -21,6 +21,7 @@ from toolnexus.models.strict_schema import ANTHROPIC, strict_schema
 from toolnexus.models.structured import Way
 
 MAX_TOKENS = 16_384
+_OFF = {"type": "disabled"}
 _STALE = "bound to a different conversation"
 
 
@@ -82,6 +83,14 @@ class AnthropicModel(HostedModel):
         fields = super()._fields(streamed, tools, asking)
         if "output_config" in asking:
             fields["output_config"] = {**asking["output_config"], **self._params.get("output_config", {})}
+        return fields
+
+    def _joined(self, options: Mapping[str, Any], asking: Mapping[str, Any]) -> Mapping[str, Any]:
+        fields = {**options, **asking}
+        if "output_config" in options and "output_config" in asking:
+            fields["output_config"] = {**options["output_config"], **asking["output_config"]}
+        if options.get("thinking", _OFF) != _OFF and fields.get("tool_choice") == {"type": "any"}:
+            del fields["tool_choice"]  # who thinks cannot be made to call
         return fields
 
     def _translated(self, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.chat.messages import members
 
 _SAME = ("max_tokens", "temperature", "top_p")
-_OTHERS = ("max_completion_tokens", "parallel_tool_calls", "stop", "tool_choice", "user")
+_OTHERS = ("max_completion_tokens", "parallel_tool_calls", "reasoning_effort", "stop", "tool_choice", "user")
+_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
@@ -23,6 +24,8 @@ def anthropic_options(options: Mapping[str, Any]) -> dict[str, Any]:
             fields["max_tokens"] = value
         elif name == "stop":
             fields["stop_sequences"] = [value] if isinstance(value, str) else value
+        elif name == "reasoning_effort":
+            fields |= _thinking(value)
         elif name == "user":
             fields["metadata"] = {"user_id": value}
         elif name not in _OTHERS:
@@ -33,6 +36,14 @@ def anthropic_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if (choice := _tool_choice(options)) is not None:
         fields["tool_choice"] = choice
     return fields
+
+
+def _thinking(effort: Any) -> dict[str, Any]:
+    if effort == "none":
+        return {"thinking": {"type": "disabled"}}
+    if effort not in _EFFORTS:
+        raise ConfigError(f"reasoning_effort={effort!r} is none of none, {', '.join(_EFFORTS)}")
+    return {"thinking": {"type": "adaptive"}, "output_config": {"effort": _EFFORTS[effort]}}
 
 
 def _tool_choice(options: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -51,6 +51,7 @@ class AnthropicReading:
         self._blocks: dict[int, _Block] = {}
         self._stop = ""
         self._usage: dict[str, Any] = {}
+        self._id = ""
 
     def feed(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
@@ -60,6 +61,7 @@ class AnthropicReading:
             self._start(event["index"], event["content_block"])
         elif kind == "message_start":
             self._take_usage(event["message"].get("usage"))
+            self._take_id(event["message"])
         elif kind == "message_delta":
             self._stop = event["delta"].get("stop_reason") or self._stop
             self._take_usage(event.get("usage"))
@@ -77,8 +79,13 @@ class AnthropicReading:
         for index, block in enumerate(cast("list[dict[str, Any]]", content)):
             self._start(index, block)
         self._stop = message.get("stop_reason") or ""
+        self._take_id(message)
         self._take_usage(message.get("usage"))
         self.ended = True
+
+    def _take_id(self, message: dict[str, Any]) -> None:
+        id = message.get("id")
+        self._id = id if isinstance(id, str) else ""
 
     def _start(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type", "")
@@ -119,7 +126,7 @@ class AnthropicReading:
         parts = tuple([self._part(i, b) for i, b in sorted(self._blocks.items())])
         message = Message("assistant", parts, self._origin)
         stop = _STOPS.get(self._stop) or ("tool_calls" if message.tool_calls else "stop")
-        return ModelResponse(message=message, usage=_usage(self._usage), stop=stop)
+        return ModelResponse(message=message, usage=_usage(self._usage), stop=stop, id=self._id)
 
     def partial(self) -> ModelResponse | None:
         texts = [b.raw().get("text") or "" for _, b in sorted(self._blocks.items()) if _is_text(b)]
@@ -127,6 +134,9 @@ class AnthropicReading:
             return None
         message = Message("assistant", (TextPart(text),), self._origin)
         return ModelResponse(message=message, usage=_usage(self._usage), stop="cut")
+
+    def used(self) -> Usage | None:
+        return _usage(self._usage)
 
     def _part(self, index: int, block: _Block) -> Part:
         data = block.raw()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
 from toolnexus.core.tools import Tool
+from toolnexus.core.usage import Usage
 from toolnexus.errors import (
     ConfigError,
     ModelConnectionError,
@@ -33,6 +34,7 @@ from toolnexus.runtime.redact import Redactor
 
 BodyTransform = Callable[[dict[str, Any]], dict[str, Any]]
 M = TypeVar("M", bound="HostedModel")
+T = TypeVar("T")
 
 _OURS = ("messages", "tools", "stream")
 _ODD_SHAPE = (LookupError, TypeError, AttributeError, ValueError)
@@ -58,6 +60,10 @@ class Reading(Protocol):
 
     def partial(self) -> ModelResponse | None:
         """The text so far with stop `cut`, without any call; None when there is no text."""
+        ...
+
+    def used(self) -> Usage | None:
+        """What the request used, as far as the endpoint has told it."""
         ...
 
 
@@ -140,11 +146,22 @@ class HostedModel(ABC):
         body = self._body(request, way)
         sink = request.sink
         attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
+        return await self._retried(attempt, request)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None = None) -> T:
+        """What `attempt` gives; `request` is told of retries."""
         try:
             return await with_retries(self._policy, attempt, request)
         except ModelError as error:
             error.args = (f"model {self._name!r}: {error}",)
             raise
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """What `read` makes of a reply. Raises `ModelResponseError` for one of another shape."""
+        try:
+            return read()
+        except _ODD_SHAPE as error:
+            raise self._odd(error) from self._redact.cause(error)
 
     async def aclose(self) -> None:
         """Close idle connections; the next request opens them again."""
@@ -180,6 +197,10 @@ class HostedModel(ABC):
         Raises `ConfigError` for one that the style does not have.
         """
 
+    def _joined(self, options: Mapping[str, Any], asking: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The body fields of options together with those that ask for an output."""
+        return {**options, **asking}
+
     @abstractmethod
     def _reading(self, sink: ModelSink | None) -> Reading: ...
 
@@ -188,9 +209,14 @@ class HostedModel(ABC):
         streamed = request.sink is not None
         members, messages = self._pieces(request)
         if request.options:
-            fields = dict(self._translated(request.options))
-            if way is not None and request.output is not None:
-                fields |= self._asking(request.output, way)
+            named = dict(request.options)
+            raw: Mapping[str, Any] = named.pop("extra_body", {})
+            if ours := [key for key in ("model", *_OURS) if key in raw]:
+                raise ConfigError(f"extra_body cannot set {ours}: they are made from the request")
+            asking: Mapping[str, Any] = (
+                {} if way is None or request.output is None else self._asking(request.output, way)
+            )
+            fields = {**self._joined(self._translated(named), asking), **raw}
             head = dumps(self._fields(streamed, bool(request.tools), fields))[:-1]
         elif way is None or request.output is None:
             head = self._head(streamed, bool(request.tools))
@@ -248,11 +274,12 @@ class HostedModel(ABC):
     async def _whole(self, body: bytes) -> ModelResponse:
         reply = await self._wire.post(self._path, body)
         reading = self._reading(None)
-        try:
+
+        def read() -> ModelResponse:
             reading.feed(reply)
             return reading.response()
-        except _ODD_SHAPE as error:
-            raise self._odd(error) from self._redact.cause(error)
+
+        return self._read(read)
 
     async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
         reading = self._reading(sink)
@@ -269,11 +296,9 @@ class HostedModel(ABC):
                 raise ModelConnectionError(f"{self.host}: the stream ended before the reply was complete")
         except ModelError as error:
             if not reading.ended:  # a connection that breaks behind the end took nothing
+                error.usage = _used(reading)
                 raise Broken(error, _rest(reading), reading.said) from error
-        try:
-            return reading.response()
-        except _ODD_SHAPE as error:
-            raise self._odd(error) from self._redact.cause(error)
+        return self._read(reading.response)
 
     def _odd(self, error: Exception) -> ModelResponseError:
         """Replies of any shape may come: what reading one trips over is the endpoint's error."""
@@ -285,6 +310,13 @@ def _rest(reading: Reading) -> ModelResponse | None:
     """What a broken stream had said; nothing when that is of another shape too."""
     try:
         return reading.partial()
+    except _ODD_SHAPE:
+        return None
+
+
+def _used(reading: Reading) -> Usage | None:
+    try:
+        return reading.used()
     except _ODD_SHAPE:
         return None
 

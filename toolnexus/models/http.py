@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -23,7 +23,7 @@ from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.secrets import secret_name, secret_value
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, StreamReader
+    from aiohttp import ClientResponse, FormData, StreamReader
 
 _DRAIN = 0.5
 _UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
@@ -77,17 +77,31 @@ class HttpWire:
         return self._secrets
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
+        data, _ = await self.fetch(path, body)
+        return parse_reply(self._host, data, self._redact)
+
+    async def upload(
+        self, path: str, fields: Sequence[tuple[str, str]], file: tuple[str, str, bytes]
+    ) -> dict[str, Any]:
+        from aiohttp import FormData
+
+        form = FormData(fields)
+        name, kind, content = file
+        form.add_field("file", content, filename=name, content_type=kind)
+        data, _ = await self.fetch(path, form)
+        return parse_reply(self._host, data, self._redact)
+
+    async def fetch(self, path: str, body: bytes | FormData) -> tuple[bytes, str]:
         self._in_flight += 1
         try:
             async with await self._send(path, body, streamed=False) as response:
-                data = await response.read()
+                return await response.read(), response.content_type
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from self._redact.cause(error)
         finally:
             self._in_flight -= 1
             if self._leaving:
                 await self._leave_when_idle()
-        return parse_reply(self._host, data, self._redact)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
         host = self._host
@@ -133,14 +147,20 @@ class HttpWire:
             self._options.clear()
             await self._pool.release()
 
-    async def _send(self, path: str, body: bytes, *, streamed: bool) -> ClientResponse:
+    async def _send(self, path: str, body: bytes | FormData, *, streamed: bool) -> ClientResponse:
         if not self._holds:
             self._holds = True
             self._pool.retain()
         options = self._options.get((path, streamed))
         if options is None:
             options = self._options[path, streamed] = self._request_options(path, streamed)
-        data = body if len(body) < _IN_ONE_WRITE else io.BytesIO(body)
+        data: Any = body
+        if not isinstance(body, bytes):  # it says itself what it is
+            headers = options["headers"].copy()
+            headers.popall("content-type")
+            options = {**options, "headers": headers}
+        elif len(body) >= _IN_ONE_WRITE:
+            data = io.BytesIO(body)
         session = self._pool.session()
         if self._pool.has_other_loops:
             await self._pool.forget_dead_loops()

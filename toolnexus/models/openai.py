@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 
 from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
 from toolnexus.models.encode import Encoded, dumps, remembered
-from toolnexus.models.hosted import HostedModel, Reading
+from toolnexus.models.hosted import Reading
 from toolnexus.models.keys import Provider
+from toolnexus.models.openai_media import OpenAIMedia
 from toolnexus.models.openai_reply import OpenAIReading
 from toolnexus.models.openai_request import encode_message, encode_tools
 from toolnexus.models.strict_schema import OPENAI, loose_schema, strict_schema
 from toolnexus.models.structured import Way
 
 
-class OpenAIModel(HostedModel):
+class OpenAIModel(OpenAIMedia):
     """A model behind an endpoint that speaks chat completions.
 
     `base_url` is the address before `/chat/completions` (default: `OPENAI_BASE_URL`, then OpenAI);

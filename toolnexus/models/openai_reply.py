@@ -79,10 +79,13 @@ class OpenAIReading:
         self._extra: dict[str, Any] = {}
         self._finish = ""
         self._usage: Any = None
+        self._id = ""
 
     def feed(self, event: dict[str, Any]) -> None:
         if event.get("error"):
             raise event_error(self._host, event["error"], self._redact)
+        if not self._id:
+            self._id = _id(event) or ""
         if event.get("usage"):
             self._usage = event["usage"]  # cumulative where a server repeats it: the last one counts
         for choice in event.get("choices") or ():
@@ -195,7 +198,9 @@ class OpenAIReading:
         if text or not calls:
             extra.pop("content", None)
         message = Message("assistant", (*parts, *calls), self._origin, extra or None)
-        return ModelResponse(message=message, usage=_usage(self._usage), stop=self._stop(bool(calls)))
+        return ModelResponse(
+            message=message, usage=_usage(self._usage), stop=self._stop(bool(calls)), id=self._id
+        )
 
     def partial(self) -> ModelResponse | None:
         text = "".join(self._text)
@@ -203,6 +208,9 @@ class OpenAIReading:
             return None
         message = Message("assistant", (TextPart(text),), self._origin)
         return ModelResponse(message=message, usage=_usage(self._usage), stop="cut")
+
+    def used(self) -> Usage | None:
+        return _usage(self._usage)
 
     def _stop(self, calls: bool) -> StopReason:
         if self._finish in _STOPS:
@@ -227,7 +235,7 @@ def _ordinary(calls: Any) -> list[ToolCallPart]:
 
 
 def _id(delta: dict[str, Any]) -> str | None:
-    """The id of a call; what is no text is none."""
+    """The id of a call or a reply; what is no text is none."""
     id = delta.get("id")
     return id if isinstance(id, str) else None
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
+
+T = TypeVar("T")
 
 _LONGEST_BACKOFF = 8.0
 
@@ -54,15 +57,15 @@ class Broken(Exception):
 
 
 async def with_retries(
-    policy: RetryPolicy, attempt: Callable[[], Awaitable[ModelResponse]], request: ModelRequest
-) -> ModelResponse:
-    """The first good reply.
+    policy: RetryPolicy, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None
+) -> T:
+    """The first good reply; `request` is told of retries.
 
     When a stream broke after its text was handed on and no attempt brought more, the text so far
     comes back with stop `cut`. Raises the last `ModelError` otherwise.
     """
     number = 0
-    partial: ModelResponse | None = None
+    partial: Any = None
     said = False
     while True:
         number += 1
@@ -73,6 +76,7 @@ async def with_retries(
             partial = broken.partial or partial
         except ModelError as error:
             failure = error
+        failure.retries = number - 1
         hint = failure.retry_after if isinstance(failure, ModelHTTPError) else None
         if not failure.retryable:
             raise failure
@@ -81,6 +85,7 @@ async def with_retries(
                 return partial
             raise failure
         delay = policy.delay(number, hint)
-        request.retry(attempt=number, delay=delay, error=failure, restarted=said)
+        if request is not None:
+            request.retry(attempt=number, delay=delay, error=failure, restarted=said)
         said = False
         await asyncio.sleep(delay)

@@ -8,7 +8,7 @@ Above: `openai` and `anthropic`. Below: `http` (aiohttp), `sdk` (an official cli
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 from toolnexus.errors import ModelContextError, ModelHTTPError, ModelResponseError
@@ -22,6 +22,7 @@ SILENCE = 120.0
 """Seconds that an endpoint may stay without sending a byte."""
 
 _EXCERPT = 500
+_LONGEST_ID = 128
 _LONGEST = 20_000
 _RETRIED = frozenset((408, 409, 429))
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded")
@@ -79,6 +80,21 @@ class Wire(Protocol):
         ...
 
 
+@runtime_checkable
+class MediaWire(Protocol):
+    """What a model needs of a transport for more than JSON. Errors are those of `Wire`."""
+
+    async def fetch(self, path: str, body: bytes) -> tuple[bytes, str]:
+        """The content that the endpoint answers with, whatever it is, and its kind."""
+        ...
+
+    async def upload(
+        self, path: str, fields: Sequence[tuple[str, str]], file: tuple[str, str, bytes]
+    ) -> dict[str, Any]:
+        """The JSON object that the endpoint answers a form with. `file` is name, kind and content."""
+        ...
+
+
 def http_error(
     host: str, status: int, headers: Mapping[str, str], body: bytes | str, redact: Redactor
 ) -> ModelHTTPError:
@@ -87,7 +103,9 @@ def http_error(
     message, code = _explain(text[:_LONGEST])
     if 300 <= status < 400:
         message = "redirects are not followed, because a key must not reach another host; set base_url"
-    return status_error(host, status, message, code, redact, retry_after(headers))
+    error = status_error(host, status, message, code, redact, retry_after(headers))
+    error.request_id = redact(headers.get("x-request-id") or headers.get("request-id") or "")[:_LONGEST_ID]
+    return error
 
 
 def status_error(
@@ -101,13 +119,16 @@ def status_error(
     text = redact(f"{host} answered HTTP {status}{label}: {said}{hint}")
     if is_overflow(status, message, code):
         advice = "; hooks=[compactor(…)] keeps long runs short enough"
-        return ModelContextError(text + advice, status=status, window=window(message))
-    return ModelHTTPError(
-        text,
-        status=status,
-        retry_after=wait,
-        retryable=not quota and (status in _RETRIED or status >= 500),
-    )
+        error: ModelHTTPError = ModelContextError(text + advice, status=status, window=window(message))
+    else:
+        error = ModelHTTPError(
+            text,
+            status=status,
+            retry_after=wait,
+            retryable=not quota and (status in _RETRIED or status >= 500),
+        )
+    error.code = redact(code)[:_LONGEST_ID]
+    return error
 
 
 def parse_reply(host: str, body: bytes, redact: Redactor) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _NOT_HERE = {
     "function_call": "give 'tool_choice'",
     "modalities": "replies are text and tool calls",
     "audio": "replies are text and tool calls",
+    "extra_body": "give its members themselves",
 }
 _DEFAULTS: Mapping[str, Any] = {"n": 1, "logprobs": False, "modalities": ["text"]}
 _ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
