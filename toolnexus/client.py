@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from toolnexus.core.messages import Prompt
 from toolnexus.core.options import count, items
@@ -50,6 +50,9 @@ from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
 from toolnexus.tools.instructions import read_instructions, with_instructions
 from toolnexus.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from toolnexus.graph.services import Services
 
 
 class Client(Openable, Overview, Asked):
@@ -364,6 +367,19 @@ class Client(Openable, Overview, Asked):
         Raises `RunError` when no run is in flight.
         """
         self._conversations.steer(conversation, as_messages(messages))
+
+    @property
+    def services(self) -> Services:
+        """What this client has, for the nodes of a graph: `graph.load("assistant.yaml", client.services)`."""
+        from toolnexus.graph.services import Services
+
+        environment = self._environment
+        return Services(
+            models=self._models,
+            toolkit=lambda: environment.toolkit,
+            agents=lambda: environment.targets(self._main),
+            workspace=self._workdir,
+        )
 
     @property
     def toolkit(self) -> Toolkit:

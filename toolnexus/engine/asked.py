@@ -17,7 +17,7 @@ from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.engine.agent import Agent
-from toolnexus.engine.conversations import CONVERSATIONS, Body, Conversations, check_id
+from toolnexus.engine.conversations import CONVERSATION, CONVERSATIONS, Body, Conversations, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.life import Life
 from toolnexus.engine.models import Models
@@ -115,6 +115,8 @@ class Asked:
             run, host = self._run(conversation, reader), {**self._host(), **values}
             if wanted is not None:
                 host[OUTPUT] = wanted
+            if conversation is not None:
+                host[CONVERSATION] = conversation
             chosen = target(resumed)
             if resumed is not None:
                 self._check_tools(chosen, resumed)

@@ -392,3 +392,7 @@ def check_id(conversation: object) -> None:
         expect("conversation", conversation, str, "give its id as text, such as str(user_id)")
     if isinstance(conversation, str) and conversation.startswith(RESERVED):
         raise ConfigError(f"conversation {conversation!r}: ids that begin with {RESERVED!r} are taken")
+
+
+CONVERSATION: ContextKey[str] = ContextKey("conversation")
+"""The id of the conversation that a run is part of."""

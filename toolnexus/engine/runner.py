@@ -309,7 +309,7 @@ def _point(frame: Frame, outcome: Outcome) -> FramePoint:
     kept_elsewhere = frame.start if frame.parent is None else 0  # the messages of the conversation
     own = frame.transcript[kept_elsewhere:]
     results: dict[str, ToolResultPart] = {}
-    if outcome.waiting and own and own[-1].role == "tool":
+    if own and any(r.call_id in outcome.waiting for r in own[-1].tool_results):
         *own, batch = own
         results = {r.call_id: r for r in batch.tool_results if r.call_id not in outcome.waiting}
     return FramePoint(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
 from toolnexus.core.messages import Message, ToolCallPart
-from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
 from toolnexus.engine.costs import needed_prices, priced
@@ -38,25 +38,31 @@ async def model_turn(
     tools: Sequence[Tool],
     output: OutputSpec | None = None,
     options: Mapping[str, Any] | None = None,
+    transcript: Sequence[Message] | None = None,
+    sink: ModelSink | None = None,
 ) -> ModelResponse:
     """Send the transcript to `model` and append its reply.
 
-    Counts one turn and one request, whatever retries it takes. The calls in the reply have ids
-    that are unique in the conversation. Raises `LimitReached` before anything is sent and when the
-    transcript has become too long for the model, and whatever the model raises.
+    `transcript` is another one than that of the run, which stays as it is; `sink` takes what is streamed,
+    without secrets, besides the events. Counts one turn and one request, whatever retries it takes. The calls
+    in the reply have ids that are unique in the conversation. Raises `LimitReached` before anything is sent
+    and when the run's own transcript has become too long for the model, and whatever the model raises.
     """
     frame, emit = ctx.frame, ctx.run.emit
+    own = transcript is None
+    messages = frame.transcript if transcript is None else transcript
     _claim(ctx, model)
     frame.turns += 1
-    sink = None
+    shown = None
     if emit is not None:
         emit(TurnStarted(path=frame.path, turn=frame.turns, model=model.name))
-        sink = _Sink(emit, frame.path, ctx.run.redact)
+    if emit is not None or sink is not None:
+        shown = _Sink(emit, frame.path, ctx.run.redact, sink)
     request = ModelRequest(
-        messages=frame.transcript,
+        messages=messages,
         system=system,
         tools=tools,
-        sink=sink,
+        sink=shown,
         memo=frame.memo,
         path=frame.path,
         agent=frame.agent,
@@ -73,17 +79,18 @@ async def model_turn(
     try:
         response = await _answered(ctx, model, request)
     except ModelContextError as error:
-        response = await _shortened(ctx, model, request, error)
+        response = await _shortened(ctx, model, request, error, own)
     finally:
-        if sink is not None:
-            sink.ended()
+        if shown is not None:
+            shown.ended()
     for hook in frame.hooks.after_model:
         response = _kept(await settled(hook(ctx, response)), response, "after_model")
-    if sink is not None and not sink.wrote and response.message.text:
-        sink.text(response.message.text)
-        sink.ended()
+    if shown is not None and not shown.wrote and response.message.text:
+        shown.text(response.message.text)
+        shown.ended()
     message = _with_unique_ids(response.message, frame)
-    frame.transcript.append(message)
+    if own:
+        frame.transcript.append(message)
     return response if message is response.message else replace(response, message=message)
 
 
@@ -117,7 +124,7 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
             counts.request(model.name, status, time.perf_counter() - began)
         raise
     answered_by, host = response.model or model.name, response.host or getattr(model, "host", None)
-    usage = priced(ctx, response.usage or _estimate(request, response), answered_by, host=host)
+    usage = priced(ctx, response.usage or estimated(request, response), answered_by, host=host)
     ledger.record(answered_by, usage)
     if counts is not None:
         status = "error" if response.stop == "cut" else "ok"
@@ -147,12 +154,12 @@ async def _answered(ctx: RunContext, model: Model, request: ModelRequest) -> Mod
 
 
 async def _shortened(
-    ctx: RunContext, model: Model, request: ModelRequest, error: ModelContextError
+    ctx: RunContext, model: Model, request: ModelRequest, error: ModelContextError, own: bool
 ) -> ModelResponse:
     """The reply to what the nearest hook that can makes of a request that was too long.
 
     Where that is no way out, the work so far is kept and the run ends at the limit `context`; before
-    any work, the error itself is raised.
+    any work, and for another transcript than the run's own, the error itself is raised.
     """
     frame = ctx.frame
     for hook in reversed(frame.hooks.on_overflow):
@@ -165,7 +172,7 @@ async def _shortened(
         except ModelContextError as again:
             error = again
             break
-    if frame.turns > 1:
+    if own and frame.turns > 1:
         raise LimitReached("context", error.window, frame.path) from error
     raise error
 
@@ -181,40 +188,58 @@ def _kept(changed: Any, value: T, point: str) -> T:
 
 
 class _Sink:
-    """Turns what happens during a request into events."""
+    """Turns what happens during a request into events, and hands it on to `inner`."""
 
-    __slots__ = ("_emit", "_path", "_reasoning", "_text", "wrote")
+    __slots__ = ("_emit", "_inner", "_path", "_reasoning", "_text", "wrote")
 
-    def __init__(self, emit: Emitter, path: tuple[str, ...], redact: Redactor) -> None:
+    def __init__(
+        self, emit: Emitter | None, path: tuple[str, ...], redact: Redactor, inner: ModelSink | None = None
+    ) -> None:
         self._emit = emit
         self._path = path
+        self._inner = inner
         self._text = None if redact.idle else Masking(redact)
         self._reasoning = None if redact.idle else Masking(redact)
         self.wrote = False
 
     def text(self, delta: str) -> None:
         self.wrote = True
-        shown = delta if self._text is None else self._text.more(delta)
-        if shown:
-            self._emit(TextDelta(path=self._path, text=shown))
+        self._show_text(delta if self._text is None else self._text.more(delta))
 
     def reasoning(self, delta: str) -> None:
-        shown = delta if self._reasoning is None else self._reasoning.more(delta)
-        if shown:
+        self._show_reasoning(delta if self._reasoning is None else self._reasoning.more(delta))
+
+    def _show_text(self, shown: str) -> None:
+        if not shown:
+            return
+        if self._emit is not None:
+            self._emit(TextDelta(path=self._path, text=shown))
+        if self._inner is not None:
+            self._inner.text(shown)
+
+    def _show_reasoning(self, shown: str) -> None:
+        if not shown:
+            return
+        if self._emit is not None:
             self._emit(ReasoningDelta(path=self._path, text=shown))
+        if self._inner is not None:
+            self._inner.reasoning(shown)
 
     def ended(self) -> None:
         """No more comes of this reply."""
-        if self._reasoning is not None and (rest := self._reasoning.rest()):
-            self._emit(ReasoningDelta(path=self._path, text=rest))
-        if self._text is not None and (rest := self._text.rest()):
-            self._emit(TextDelta(path=self._path, text=rest))
+        if self._reasoning is not None:
+            self._show_reasoning(self._reasoning.rest())
+        if self._text is not None:
+            self._show_text(self._text.rest())
 
     def retrying(self, *, attempt: int, delay: float, reason: str, restarted: bool) -> None:
         self.ended()
-        self._emit(
-            Retrying(path=self._path, attempt=attempt, delay=delay, reason=reason, restarted=restarted)
-        )
+        if self._emit is not None:
+            self._emit(
+                Retrying(path=self._path, attempt=attempt, delay=delay, reason=reason, restarted=restarted)
+            )
+        if self._inner is not None:
+            self._inner.retrying(attempt=attempt, delay=delay, reason=reason, restarted=restarted)
 
 
 def _with_unique_ids(message: Message, frame: Frame) -> Message:
@@ -259,17 +284,17 @@ def _unique(id: str, seen: dict[str, int]) -> str:
     return candidate
 
 
-def _estimate(request: ModelRequest, response: ModelResponse) -> Usage:
+def estimated(request: ModelRequest, response: ModelResponse) -> Usage:
     """What an endpoint that reports nothing may have used, so that budgets still hold.
 
     The transcript is counted as it grows, not anew in every turn; one that was shortened is another.
     """
     messages = request.messages
-    known, size, last = request.memo.get(_estimate, (0, 0, None))
+    known, size, last = request.memo.get(estimated, (0, 0, None))
     if known and (known > len(messages) or messages[known - 1] is not last):
         known = size = 0
     size += sum(_size(m) for m in messages[known:])
-    request.memo[_estimate] = (len(messages), size, messages[-1] if messages else None)
+    request.memo[estimated] = (len(messages), size, messages[-1] if messages else None)
     return Usage(
         prompt_tokens=(len(request.system) + size) // CHARS_PER_TOKEN,
         completion_tokens=_size(response.message) // CHARS_PER_TOKEN,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.model import ModelRequest, ModelResponse
@@ -33,6 +34,11 @@ class Both:
         """See `Tracing.node`."""
         with self._first.node(ctx, node, kind), self._second.node(ctx, node, kind):
             yield
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """See `Tracing.note`."""
+        self._first.note(values)
+        self._second.note(values)
 
     @contextmanager
     def turn(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,6 +36,9 @@ class Logs:
     def node(self, ctx: RunContext, node: tuple[str, ...], kind: str) -> RunLines:
         """See `Tracing.node`."""
         return RunLines(runs, ctx, f"{kind} {'/'.join(node)}")
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """See `Tracing.note`: a line that is written cannot be added to."""
 
     def turn(self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None) -> TurnLines:
         """See `Tracing.turn`."""

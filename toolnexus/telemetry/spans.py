@@ -23,6 +23,7 @@ from opentelemetry.trace import (
     TracerProvider,
     format_span_id,
     format_trace_id,
+    get_current_span,
     set_span_in_context,
 )
 
@@ -80,6 +81,10 @@ class Spans:
                 "toolnexus.run.path": "/".join(ctx.path),
             },
         )
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """See `Tracing.note`."""
+        _Span(self, "", {}).note(values)
 
     def turn(self, ctx: RunContext, request: ModelRequest, *, model: str, provider: str | None) -> TurnSpan:
         """See `Tracing.turn`."""
@@ -170,6 +175,11 @@ class _Span:
         """Set attributes, without our secrets; None is left out."""
         self._span.set_attributes(self._clean(values))
 
+    @_harmless
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Set attributes of the span that is current, whoever opened it."""
+        get_current_span().set_attributes(self._clean(values))
+
     def set_error(self, error: BaseException) -> None:
         """Mark it as failed. What the error says may quote a prompt or a result, so it is content."""
         kind = type(error)
@@ -215,7 +225,7 @@ class _Span:
 
 
 class NodeSpan(_Span):
-    """A node of a workflow."""
+    """A node of a workflow or a graph."""
 
 
 class RunSpan(_Span):

@@ -22,7 +22,14 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from toolnexus.errors import ConfigError
-from toolnexus.testing.turns import Turn, anthropic_events, anthropic_reply, openai_events, openai_reply
+from toolnexus.testing.turns import (
+    Turn,
+    anthropic_events,
+    anthropic_reply,
+    media_reply,
+    openai_events,
+    openai_reply,
+)
 
 AnyTurn = Turn | str | Mapping[str, Any]
 Reply = Callable[[dict[str, Any]], AnyTurn | Awaitable[AnyTurn]]
@@ -48,7 +55,8 @@ class Seen:
 
 
 class ScriptedEndpoint:
-    """Answers OpenAI chat completions and Anthropic messages, streamed or not, on the loopback.
+    """Answers OpenAI chat completions and Anthropic messages, streamed or not, on the loopback; images,
+    speech, transcripts and vectors at the addresses of the OpenAI style, too.
 
     `script` is a list of turns (each a `Turn`, its mapping, or a text); a mapping from model name to its
     own list (`"*"` for all others), so that parallel runs do not take each other's; or
@@ -128,7 +136,8 @@ class ScriptedEndpoint:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
-        body: Any = json.loads(raw or b"{}")
+        multipart = request.content_type == "multipart/form-data"
+        body: Any = _form(raw, request.headers["content-type"]) if multipart else json.loads(raw or b"{}")
         peer = cast(
             tuple[str, int], request.transport.get_extra_info("peername") if request.transport else ("", 0)
         )
@@ -184,6 +193,9 @@ class ScriptedEndpoint:
             text = turn.body if turn.body is not None else '{"error":{"message":"scripted"}}'
             headers = {"content-type": "application/json", **turn.headers}
             return web.Response(status=turn.status, body=text.encode(), headers=headers)
+        if (media := media_reply(turn, seen.path)) is not None and turn.drop_after is None:
+            content, kind = media
+            return web.Response(body=content, headers={"content-type": kind, **turn.headers})
         if seen.body.get("stream") or turn.sse is not None:
             return await self._stream(request, turn, _lines(turn, seen.model, anthropic))
         if turn.drop_after is not None:
@@ -207,6 +219,21 @@ class ScriptedEndpoint:
                     await asyncio.sleep(0)
         await response.write_eof()
         return response
+
+
+def _form(raw: bytes, kind: str) -> dict[str, Any]:
+    """The fields of a form; of a file its name, kind and size in bytes."""
+    from email import message_from_bytes
+
+    out: dict[str, Any] = {}
+    for part in message_from_bytes(b"content-type: " + kind.encode() + b"\r\n\r\n" + raw).walk():
+        name = part.get_param("name", header="content-disposition")
+        content = part.get_payload(decode=True)
+        if not isinstance(name, str) or not isinstance(content, bytes):
+            continue
+        file = part.get_filename()
+        out[name] = content.decode() if file is None else [file, part.get_content_type(), len(content)]
+    return out
 
 
 def _turns(model: str, given: Any) -> list[Turn]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
@@ -23,6 +24,9 @@ class Turn:
     signature, and `redacted` (Anthropic style); `refusal`; `extra`, more fields of the message; `finish`,
     the stop reason in the style's own word; `usage`, input and output tokens, the raw object, or None.
 
+    What it gives besides messages, by the address that is asked: `images` (objects with `b64_json` or `url`),
+    `audio` (base64), `vectors`; a transcript is `text` with its other fields in `extra`.
+
     What goes wrong: `status`, `body` and `headers` of an answer that is no reply; `delay` in seconds;
     `hang`, never answer; `drop_after`, close the connection after that many events; `sse`, lines sent
     as they are instead of a reply. `chunk` is how many characters one text event has, `split` how many
@@ -38,6 +42,9 @@ class Turn:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     finish: str | None = None
     usage: tuple[int, int] | Mapping[str, Any] | None = (10, 5)
+    images: Sequence[Mapping[str, Any]] = ()
+    audio: str | None = None
+    vectors: Sequence[Sequence[float]] = ()
     status: int = 200
     body: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -130,6 +137,27 @@ _COUNTED = frozenset(
         "cache_creation_input_tokens",
     )
 )
+
+
+def media_reply(turn: Turn, path: str) -> tuple[bytes, str] | None:
+    """Content and kind of an answer that is no message; None for another address."""
+    if path.endswith("/audio/speech"):
+        return b64decode(turn.audio or ""), "audio/mpeg"
+    if path.endswith("/images/generations"):
+        reply: Json = {"created": 0, "data": list(turn.images)}
+    elif path.endswith("/audio/transcriptions"):
+        reply = {"text": turn.text or "", **turn.extra}
+    elif path.endswith("/embeddings"):
+        rows = [{"index": n, "embedding": list(vector)} for n, vector in enumerate(turn.vectors)]
+        reply = {"object": "list", "data": rows}
+    else:
+        return None
+    usage = turn.usage
+    if isinstance(usage, tuple):
+        usage = {"input_tokens": usage[0], "output_tokens": usage[1]}
+    if usage is not None:
+        reply["usage"] = usage
+    return json.dumps(reply).encode(), "application/json"
 
 
 def openai_reply(turn: Turn, model: str) -> Json:

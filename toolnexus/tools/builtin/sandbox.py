@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
@@ -79,22 +79,36 @@ async def sandbox(cwd: Path, ctx: ToolContext) -> Sandbox | None:
 
 def _sandbox(options: BuiltinOptions, cwd: Path, ctx: ToolContext) -> Sandbox | None:
     root = str(root_of(ctx))
-    program = find_program("bwrap", root)
-    missing = _missing(program, options.sandbox_network)
-    if missing is not None:
-        if options.sandbox is True:
-            raise ToolError(
-                f"not run: this host lets commands run in a sandbox only, and {missing}. "
-                "With the option sandbox='auto' or False they run without one"
-            )
-        _warn(missing)
-        return None
     extra = [*map(_real, read_roots(ctx)), str(cwd)]  # `cwd` was resolved: it is not looked up again
-    sized = _probe(str(program), options.sandbox_network).sized
-    walls = arguments(str(program), network=options.sandbox_network, sized=sized, root=root, extra=extra)
+    walls = bubblewrap(root, wanted=options.sandbox, network=options.sandbox_network, extra=extra)
+    if walls is None:
+        return None
     network = "" if options.sandbox_network else ", and there is no network"
     note = f"[in a sandbox: files can be written in {root} only, /tmp is new in every call{network}]"
     return Sandbox((*walls, "--chdir", str(cwd), "--", "/bin/sh", "-c", _INIT), note)
+
+
+def bubblewrap(
+    root: str, *, wanted: Literal["auto"] | bool, network: bool, extra: Sequence[str] = ()
+) -> list[str] | None:
+    """The command line of bubblewrap up to a command that may write below `root` only; `extra` can be read.
+
+    None: it runs without, as `wanted` allows. Raises `ToolError` when it does not. Blocks.
+    """
+    if wanted is False:
+        return None
+    program = find_program("bwrap", root)
+    missing = _missing(program, network)
+    if missing is None:
+        sized = _probe(str(program), network).sized
+        return arguments(str(program), network=network, sized=sized, root=root, extra=extra)
+    if wanted is True:
+        raise ToolError(
+            f"not run: this host lets commands run in a sandbox only, and {missing}. "
+            "With the option sandbox='auto' or False they run without one"
+        )
+    _warn(missing)
+    return None
 
 
 class Boxed(Process):
@@ -203,4 +217,4 @@ def _warn(missing: str) -> None:
     with _once:
         if missing not in _warned:
             _warned.add(missing)
-            logger.warning("bash runs without a sandbox: %s", missing)
+            logger.warning("commands run without a sandbox: %s", missing)
