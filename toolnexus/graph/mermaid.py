@@ -1,0 +1,31 @@
+"""A graph as a Mermaid flowchart."""
+
+from __future__ import annotations
+
+from toolnexus.graph.definition import END, GraphDefinition
+
+
+def to_mermaid(definition: GraphDefinition) -> str:
+    """The definition as a Mermaid flowchart, from top to bottom; conditions stand on the edges."""
+    name = {node.id: f"n{n}" for n, node in enumerate(definition.nodes)}
+    lines = ["flowchart TD", f"    start([start]) --> {name[definition.entry]}"]
+    for node in definition.nodes:
+        label = _label(node.id if node.id == node.type else f"{node.id}\n{node.type}")
+        if node.skip_condition:
+            label += f"<br/>skip if {_label(node.skip_condition)}"
+        lines.append(f'    {name[node.id]}["{label}"]')
+    if any(edge.to == END for edge in definition.edges):
+        lines.append("    stop([end])")
+    for edge in definition.edges:
+        target = "stop" if edge.to == END else name[edge.to]
+        if edge.condition:
+            lines.append(f'    {name[edge.from_]} -- "{_label(edge.condition)}" --> {target}')
+        else:
+            lines.append(f"    {name[edge.from_]} --> {target}")
+    return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    """`text` inside quotes of Mermaid."""
+    out = text.replace("#", "#35;").replace("&", "#amp;").replace('"', "#quot;")
+    return out.replace("<", "#lt;").replace(">", "#gt;").replace("`", "#96;").replace("\n", "<br/>")
