@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
-from typing import TypeAlias
 
 from toolnexus.cli.exits import DONE, TABLE
+from toolnexus.cli.graph_parser import add_graph
+from toolnexus.cli.groups import (
+    Commands,
+    add_client,
+    add_command,
+    add_display,
+    add_memory,
+    add_model,
+    add_sources,
+    port,
+    reply,
+    seconds,
+)
 
 FAULTS = ("kill-server", "hang", "deny", "limit")
 REPORTED = ("toolnexus.skills", "toolnexus.sources")
 """Loggers whose warnings `tools`, `agents` and `conformance` report in words of their own."""
-
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-Group: TypeAlias = "argparse._ArgumentGroup"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -34,6 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_serve(commands)
     _add_conformance(commands)
+    add_graph(commands)
     _add_workflow(commands)
     _add_config(commands)
     _add_init(commands)
@@ -53,7 +62,7 @@ class _Version(argparse.Action):
 
 
 def _add_demo(commands: Commands) -> None:
-    demo = _command(
+    demo = add_command(
         commands,
         "demo",
         "toolnexus.cli.demo.command",
@@ -61,7 +70,7 @@ def _add_demo(commands: Commands) -> None:
         "A lead splits a goal, two agents find a planted bug at once, one of them writes a report. "
         "The model is scripted; tools, files, the MCP server and everything else are real.",
     )
-    _add_display(demo)
+    add_display(demo)
     demo.add_argument("--fault", choices=FAULTS, help="break something in the middle and see what holds")
     demo.add_argument(
         "--live", action="store_true", help="use a real model: a key in the environment, or a local server"
@@ -69,7 +78,7 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument("--save", metavar="FILE", help="write the program that just ran to a new file")
     demo.add_argument(
         "--think",
-        type=_seconds,
+        type=seconds,
         default=0.3,
         metavar="SECONDS",
         help="artificial thinking time of the scripted model in each turn (default %(default)s)",
@@ -77,7 +86,7 @@ def _add_demo(commands: Commands) -> None:
 
 
 def _add_run(commands: Commands) -> None:
-    run = _command(
+    run = add_command(
         commands,
         "run",
         "toolnexus.cli.run",
@@ -90,16 +99,16 @@ def _add_run(commands: Commands) -> None:
     run.add_argument(
         "--attach", metavar="FILE", action="append", default=[], help="an image or a file; may be repeated"
     )
-    _add_display(run)
+    add_display(run)
     run.add_argument(
         "--record", metavar="FILE", help="write all that models and tools say to FILE, for replay; private"
     )
-    _add_client(run)
-    _add_memory(run).add_argument("--conversation", metavar="ID", help="begin or continue this one")
+    add_client(run)
+    add_memory(run).add_argument("--conversation", metavar="ID", help="begin or continue this one")
 
 
 def _add_resume(commands: Commands) -> None:
-    resume = _command(
+    resume = add_command(
         commands,
         "resume",
         "toolnexus.cli.resume",
@@ -116,19 +125,19 @@ def _add_resume(commands: Commands) -> None:
         replies.add_argument(option, metavar="ID", action="append", default=[], help=help)
     replies.add_argument(
         "--answer",
-        type=_reply,
+        type=reply,
         metavar="ID=TEXT",
         action="append",
         default=[],
         help="the answer to a question; a JSON object fills a form in, a JSON list answers several",
     )
-    _add_display(resume)
-    _add_client(resume)
-    _add_memory(resume)
+    add_display(resume)
+    add_client(resume)
+    add_memory(resume)
 
 
 def _add_replay(commands: Commands) -> None:
-    replay = _command(
+    replay = add_command(
         commands,
         "replay",
         "toolnexus.cli.replay",
@@ -137,11 +146,11 @@ def _add_replay(commands: Commands) -> None:
         "record. Exit code as the run had; when it asks something else by now, the difference and 1.",
     )
     replay.add_argument("file", metavar="FILE", help="the record")
-    _add_display(replay)
+    add_display(replay)
 
 
 def _add_chat(commands: Commands) -> None:
-    chat = _command(
+    chat = add_command(
         commands,
         "chat",
         "toolnexus.cli.chat",
@@ -149,12 +158,12 @@ def _add_chat(commands: Commands) -> None:
         "Talk, one line at a time. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.",
     )
     chat.add_argument("--plain", action="store_true", help="plain lines instead of a live tree")
-    _add_client(chat)
-    _add_memory(chat).add_argument("--conversation", metavar="ID", help="begin or continue this one")
+    add_client(chat)
+    add_memory(chat).add_argument("--conversation", metavar="ID", help="begin or continue this one")
 
 
 def _add_tools(commands: Commands) -> None:
-    tools = _command(
+    tools = add_command(
         commands,
         "tools",
         "toolnexus.cli.tools",
@@ -164,11 +173,11 @@ def _add_tools(commands: Commands) -> None:
     )
     tools.add_argument("--json", action="store_true", help="one JSON object, with the schemas")
     tools.set_defaults(reported=REPORTED)
-    _add_sources(tools)
+    add_sources(tools)
 
 
 def _add_agents(commands: Commands) -> None:
-    agents = _command(
+    agents = add_command(
         commands,
         "agents",
         "toolnexus.cli.agents",
@@ -179,11 +188,11 @@ def _add_agents(commands: Commands) -> None:
     )
     agents.add_argument("--json", action="store_true", help="one JSON object")
     agents.set_defaults(reported=REPORTED)
-    _add_sources(agents)
+    add_sources(agents)
 
 
 def _add_serve(commands: Commands) -> None:
-    serve = _command(
+    serve = add_command(
         commands,
         "serve",
         "toolnexus.cli.serve",
@@ -194,18 +203,18 @@ def _add_serve(commands: Commands) -> None:
     where = serve.add_argument_group("where", "these take the place of what the document says")
     where.add_argument("--stdio", action="store_true", help="MCP over standard input and output, no port")
     where.add_argument("--host", metavar="ADDRESS", help="listen here (default 127.0.0.1)")
-    where.add_argument("--port", type=_port, metavar="N", help="on this port (default 8000; 0: any free)")
+    where.add_argument("--port", type=port, metavar="N", help="on this port (default 8000; 0: any free)")
     where.add_argument("--token-env", metavar="NAME", help="the variable that holds the token of callers")
     where.add_argument("--allow-anonymous", action="store_true", help="let other machines in without a token")
-    _add_client(serve)
-    _add_memory(serve)
+    add_client(serve)
+    add_memory(serve)
 
 
 def _add_workflow(commands: Commands) -> None:
     workflow = commands.add_parser("workflow", help="draw a workflow")
     workflow.set_defaults(command=None)
     actions = workflow.add_subparsers(title="actions", metavar="ACTION", required=True)
-    draw = _command(
+    draw = add_command(
         actions,
         "draw",
         "toolnexus.cli.workflow_draw",
@@ -220,7 +229,7 @@ def _add_config(commands: Commands) -> None:
     config = commands.add_parser("config", help="check a config document, or print its JSON Schema")
     config.set_defaults(command=None)
     actions = config.add_subparsers(title="actions", metavar="ACTION", required=True)
-    check = _command(
+    check = add_command(
         actions,
         "check",
         "toolnexus.cli.config_check",
@@ -230,7 +239,7 @@ def _add_config(commands: Commands) -> None:
     )
     check.add_argument("files", nargs="+", metavar="FILE", help="a .toml, .json or .yaml file")
     check.add_argument("--json", action="store_true", help="one JSON object for each file, a line each")
-    _command(
+    add_command(
         actions,
         "schema",
         "toolnexus.cli.config_schema",
@@ -240,7 +249,7 @@ def _add_config(commands: Commands) -> None:
 
 
 def _add_init(commands: Commands) -> None:
-    init = _command(
+    init = add_command(
         commands,
         "init",
         "toolnexus.cli.init",
@@ -253,7 +262,7 @@ def _add_init(commands: Commands) -> None:
 
 
 def _add_trust(commands: Commands) -> None:
-    trust = _command(
+    trust = add_command(
         commands,
         "trust",
         "toolnexus.cli.trust",
@@ -265,36 +274,8 @@ def _add_trust(commands: Commands) -> None:
     trust.add_argument("--forget", action="store_true", help="trust it no longer")
 
 
-def _command(
-    commands: Commands,
-    name: str,
-    module: str,
-    help: str,
-    text: str,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=help, description=text, epilog=TABLE)
-    parser.set_defaults(command=name, module=module, reported=())
-    return parser
-
-
-def _add_display(parser: argparse.ArgumentParser) -> None:
-    display = parser.add_mutually_exclusive_group()
-    display.add_argument("--plain", action="store_true", help="plain lines instead of a live tree")
-    display.add_argument(
-        "--json", action="store_true", help="every event as one line of JSON on standard output"
-    )
-
-
-def _add_model(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    model = parser.add_argument_group("model", "without --model: TOOLNEXUS_MODEL, a key, or a local server")
-    model.add_argument("--model", metavar="PROVIDER:NAME", help="openai:NAME or anthropic:NAME")
-    model.add_argument("--base-url", metavar="URL", help="another endpoint of that style")
-    model.add_argument("--api-key-env", metavar="NAME", help="the variable that holds the key for it")
-    return model
-
-
 def _add_translate(commands: Commands) -> None:
-    translate = _command(
+    translate = add_command(
         commands,
         "translate",
         "toolnexus.cli.translate",
@@ -303,11 +284,11 @@ def _add_translate(commands: Commands) -> None:
         "write the completion to standard output. No loop; tools are declared and never run.",
     )
     translate.add_argument("file", metavar="FILE", help="the request; - reads it from standard input")
-    _add_model(translate)
+    add_model(translate)
 
 
 def _add_conformance(commands: Commands) -> None:
-    conformance = _command(
+    conformance = add_command(
         commands,
         "conformance",
         "toolnexus.testing.conformance.command",
@@ -329,7 +310,7 @@ def _add_conformance(commands: Commands) -> None:
     )
     conformance.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="N",
         help="most of one case (default %(default)g)",
@@ -338,123 +319,3 @@ def _add_conformance(commands: Commands) -> None:
     form = conformance.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object a line for each case and driver")
     form.add_argument("--markdown", action="store_true", help="a page with the whole matrix")
-
-
-def _add_client(parser: argparse.ArgumentParser) -> None:
-    model = _add_model(parser)
-    model.add_argument("--system", metavar="TEXT", help="system prompt, instead of the built-in one")
-    model.add_argument("--max-turns", type=_count, metavar="N", help="requests per run (default 10)")
-    _add_sources(parser)
-    _add_rules(parser)
-
-
-def _add_memory(parser: argparse.ArgumentParser) -> Group:
-    memory = parser.add_argument_group("memory")
-    memory.add_argument(
-        "--store",
-        metavar="PLACE",
-        help="keep conversations in this SQLite file, or at postgresql://… or redis://…",
-    )
-    return memory
-
-
-def _add_rules(parser: argparse.ArgumentParser) -> None:
-    rules = parser.add_argument_group(
-        "permissions",
-        "a RULE is a tool, such as bash or 'github_*', or a tool and what it is called with: 'bash(git *)'. "
-        "The most specific one holds; each comes before the same rule of the document",
-    )
-    for option, help in (
-        ("--allow", "run such calls without asking"),
-        ("--ask", "ask somebody before each such call"),
-        ("--deny", "never run such calls"),
-    ):
-        rules.add_argument(
-            option, metavar="RULE", action="append", default=[], help=f"{help}; may be repeated"
-        )
-
-
-def _add_sources(parser: argparse.ArgumentParser) -> None:
-    tools = parser.add_argument_group("tools")
-    tools.add_argument(
-        "--config", metavar="FILE", help="a config document; other options take the place of what it says"
-    )
-    tools.add_argument(
-        "--project",
-        metavar="DIR",
-        help="all that hosts have in a project folder: agents, AGENTS.md, and once you trust it MCP servers "
-        "and skills",
-    )
-    tools.add_argument("--mcp", metavar="FILE", help="MCP servers: a JSON or TOML file, as other hosts have")
-    tools.add_argument(
-        "--openapi",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="an OpenAPI document, a file or a URL, whose operations are tools; may be repeated (an address "
-        "and keys for it go into a config document)",
-    )
-    tools.add_argument("--skills", metavar="DIR", action="append", help="a folder of skills; may be repeated")
-    tools.add_argument(
-        "--agents",
-        metavar="PATH",
-        action="append",
-        help="files of agents, such as .claude/agents, or a project folder; may be repeated",
-    )
-    tools.add_argument(
-        "--agent-model",
-        type=_alias,
-        metavar="ALIAS=PROVIDER:NAME",
-        action="append",
-        default=[],
-        help="what a model name in these files means, such as haiku=openai:gpt-5-nano; may be repeated",
-    )
-    builtins = tools.add_mutually_exclusive_group()
-    builtins.add_argument(
-        "--builtins",
-        metavar="NAMES",
-        help="builtin tools, with commas, or all (default where the document names none: "
-        "read,grep,glob,question, which change nothing)",
-    )
-    builtins.add_argument("--no-builtins", action="store_true", help="no builtin tools")
-    tools.add_argument(
-        "--workdir", metavar="DIR", help="the folder that file tools stay in (default: this one)"
-    )
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        value = float(text)
-        if 0 <= value <= 60:
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds, 0 to 60")
-
-
-def _count(text: str) -> int:
-    with suppress(ValueError):
-        value = int(text)
-        if value >= 1:
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
-
-
-def _reply(text: str) -> tuple[str, str]:
-    id, equals, answer = text.partition("=")
-    if not id.strip() or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} must look like req_1234=the answer")
-    return id.strip(), answer
-
-
-def _port(text: str) -> int:
-    with suppress(ValueError):
-        value = int(text)
-        if 0 <= value <= 65535:
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} must be a port, 0 to 65535")
-
-
-def _alias(text: str) -> tuple[str, str]:
-    name, _, model = text.partition("=")
-    if not name.strip() or ":" not in model:
-        raise argparse.ArgumentTypeError(f"{text!r} must look like haiku=openai:gpt-5-nano")
-    return name.strip(), model.strip()

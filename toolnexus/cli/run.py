@@ -27,13 +27,14 @@ from toolnexus.errors import ConfigError
 
 def command(options: Namespace) -> int:
     """Ask once. The answer goes to stdout, everything else to stderr. Gives the exit code."""
-    prompt = _text(options.prompt)
+    prompt = prompt_text(options.prompt)
     if not prompt.strip():
         raise UsageError("the prompt is empty; give a text, or - to read it from standard input")
     return loop.run(_ask(options, [prompt, *[attached(file) for file in options.attach]]))
 
 
-def _text(given: str) -> str:
+def prompt_text(given: str) -> str:
+    """The prompt, from standard input where it is `-`. Raises `UsageError` for what is no text."""
     try:
         prompt = sys.stdin.read() if given == "-" else given
         prompt.encode()  # Python lets foreign bytes of arguments and of standard input through

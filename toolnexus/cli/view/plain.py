@@ -11,6 +11,8 @@ from toolnexus.core.events import (
     Compacted,
     Event,
     LimitHit,
+    NodeFinished,
+    NodeStarted,
     Pending,
     Retrying,
     RunFinished,
@@ -40,6 +42,7 @@ class PlainLines:
         self._delegated: set[tuple[tuple[str, ...], str]] = set()
         self._names: dict[tuple[str, ...], str] = {}
         self._calls: dict[tuple[tuple[str, ...], str], str] = {}
+        self._nodes: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
 
     def feed(self, event: Event) -> None:
         if self._began is None:
@@ -75,6 +78,13 @@ class PlainLines:
                 return f"{call} …"
             case ToolFinished() if (event.path, event.call_id) not in self._delegated:
                 return f"{self._calls.pop((event.path, event.call_id), event.name)} {_outcome(event)}"
+            case NodeStarted():
+                self._nodes[event.path, event.node] = event.time
+                return f"{_node(event)} …"
+            case NodeFinished():
+                took = event.time - self._nodes.pop((event.path, event.node), event.time)
+                why = f": {one_line(event.error)[: LONGEST * 2]}" if event.error else ""
+                return f"{_node(event)} {event.status} after {took:.2f} s{why}"
             case LimitHit():
                 return f"limit {event.hit}"
             case Compacted():
@@ -108,6 +118,10 @@ class PlainLines:
             self._answer.write("\n")
             self._answer.flush()
         self._mid_line = False
+
+
+def _node(event: NodeStarted | NodeFinished) -> str:
+    return f"{printable('/'.join(event.node))} ({event.kind})"
 
 
 def _outcome(event: ToolFinished) -> str:

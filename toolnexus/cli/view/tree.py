@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from toolnexus.cli.view.words import one_line, printable, telling
 from toolnexus.core.events import (
     Event,
+    NodeFinished,
+    NodeStarted,
     Pending,
     Retrying,
     RunFinished,
@@ -24,11 +26,12 @@ from toolnexus.core.events import (
 Path = tuple[str, ...]
 Span = tuple[float, float | None]
 """Start and end; None: still going on."""
+_FAILED = ("error", "cancelled")
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolNode:
-    """One call."""
+    """One call, or one node of a graph or workflow."""
 
     name: str
     about: str
@@ -62,6 +65,8 @@ class RunNode:
     children: list[RunNode] = field(default_factory=list["RunNode"])
     delegated: set[str] = field(default_factory=set[str])
     """The calls that became a child."""
+    nodes: dict[Path, ToolNode] = field(default_factory=dict[Path, ToolNode])
+    """The nodes that go on."""
 
     @property
     def depth(self) -> int:
@@ -98,11 +103,26 @@ class RunNode:
                 tool.end(event.time, one_line(event.result.output) if event.result.is_error else None)
             case SubAgentStarted(call_id=str(id)):
                 self.delegated.add(id)
+            case NodeStarted():
+                self.nodes[event.node] = self._node(event)
+            case NodeFinished():
+                node = self.nodes.pop(event.node, None) or self._node(event)
+                node.end(
+                    event.time, one_line(event.error or event.status) if event.status in _FAILED else None
+                )
             case RunFinished():
                 self._end(event)
             case _:
                 pass
         self._wait(event)
+
+    def _node(self, event: NodeStarted | NodeFinished) -> ToolNode:
+        """A line for a node, one for each time that it runs."""
+        skipped = isinstance(event, NodeFinished) and event.status == "skipped"
+        about = f"{event.kind}, skipped" if skipped else event.kind
+        node = ToolNode(name=printable("/".join(event.node)), about=about, started=event.time)
+        self.tools[f"node {len(self.tools)}"] = node
+        return node
 
     def _wait(self, event: Event) -> None:
         if isinstance(event, Pending):
