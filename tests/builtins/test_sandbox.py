@@ -451,7 +451,7 @@ async def test_auto_runs_without_a_sandbox_and_says_so(
     assert result.output.endswith(" is here\n[exit code 1]")
     assert result.metadata == {"exitCode": 1, "timedOut": False, "sandbox": False}
     (record,) = caplog.records
-    assert record.getMessage().startswith("bash runs without a sandbox: ")
+    assert record.getMessage().startswith("commands run without a sandbox: ")
 
 
 async def test_a_bubblewrap_is_tried_once(tmp_path: Path, bubblewrap: Callable[[str], None]) -> None:

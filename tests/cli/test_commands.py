@@ -30,8 +30,8 @@ def test_help_and_version_load_no_engine_and_cost_little(tmp_path: Path) -> None
             check=True,
         )
         assert done.stdout.splitlines()[-1] == (
-            "0 ['toolnexus.cli', 'toolnexus.cli.exits', 'toolnexus.cli.main', "
-            "'toolnexus.cli.parser', 'toolnexus.errors']"
+            "0 ['toolnexus.cli', 'toolnexus.cli.exits', 'toolnexus.cli.graph_parser', "
+            "'toolnexus.cli.groups', 'toolnexus.cli.main', 'toolnexus.cli.parser', 'toolnexus.errors']"
         )
     assert min(cpu_seconds(tmp_path) for _ in range(3)) < 0.15
 

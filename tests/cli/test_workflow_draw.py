@@ -47,7 +47,7 @@ def test_a_workflow_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("drawn_flows", "must look like package.module:flow"),
         ("drawn_flows:flwo", "its workflows: ['flow']; did you mean 'flow'?"),
-        ("drawn_flows:other", "is int, no workflow node"),
+        ("drawn_flows:other", "is int, no workflow"),
         ("drawn_broken:x", "cannot import 'drawn_broken': ZeroDivisionError"),
         ("drawn_nowhere:x", "cannot import 'drawn_nowhere': ModuleNotFoundError"),
     ],

@@ -116,6 +116,27 @@ SAYS = {
         "researcher.0.2.1: 2 turns, 30 tokens\n  editor.0.3: 2 turns, 60 tokens\nall: 135 tokens",
         "n_3 -. may ask .-> n_3_0",
     ],
+    "graph-assistant": [
+        "chat (inference): done\ntools (tool): done",
+        "  it says: done: 4 messages",
+        "One: the second came aboard on day 3",
+        "last checkpoint: behind ['finalize'], 4 nodes were routed",
+    ],
+    "graph-parallel-review": [
+        "fork bugs style secrets\nbugs starts\nstyle starts\nstyle: done",
+        "secrets: skipped",
+        "Not yet: it may charge twice; what is returned has no name.",
+        "45 tokens, 2 reviewers",
+    ],
+    "graph-steer": [
+        "tool: ['Rome: 19 degrees Celsius']\nuser: In Fahrenheit, please.",
+        "It is 66 degrees Fahrenheit in Rome.",
+    ],
+    "graph-custom-node": [
+        "Good day, Ada! Three anchors cost 240 EUR.",
+        "not_found (404) in price: we have no 'whistle'",
+        "unknown field 'articel'; did you mean 'article'?",
+    ],
     "two-runners": [
         "No ferry Sunday\nLe bac ne circule pas dimanche.",
         "another script: 2 requests, 30 tokens",
