@@ -207,21 +207,22 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
+        scratchpad: Any = None,
     ) -> RunResult:
         """Run the client's own loop on `prompt` and return what it gave.
 
         `prompt` is text, a list of text and media parts, or messages. With `conversation` the
         stored messages come first and the new ones are kept; without, nothing is. `deps` is handed
-        to tools as `ctx.deps`. With `output_type` (a type that pydantic takes, or a JSON Schema) the
-        answer is a value of it: `result.output`.
+        to tools as `ctx.deps`, `scratchpad` as what they share (see `Scratchpad`). With `output_type`
+        (a type that pydantic takes, or a JSON Schema) the answer is a value of it: `result.output`.
 
         A limit or an open question is a `status` of the result. Raises `ModelError` when the model
         fails (its `.result` holds the work so far), `OutputError` when the answer is not of its type
         after one repair either, `ConfigError`, `StoreError`, and `CancelledError` when the awaiting
         task is cancelled: everything below is stopped then, and the conversation keeps what was done.
         """
-        given = as_messages(prompt)
-        return raise_error(await self._execute(self._main, given, conversation, output_type, {DEPS: deps}))
+        given, values = as_messages(prompt), {DEPS: deps, SCRATCHPAD: scratchpad}
+        return raise_error(await self._execute(self._main, given, conversation, output_type, values))
 
     async def run(
         self,
@@ -235,14 +236,20 @@ class Client(Openable, Overview, Asked):
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable.
 
-        `output_type` goes with an agent, and comes before its own; `scratchpad` with workflows.
+        `output_type` goes with an agent, and comes before its own.
         """
         chosen, values = self._target(target), {DEPS: deps, SCRATCHPAD: scratchpad}
         return raise_error(await self._execute(chosen, input, conversation, output_type, values))
 
     @overload
     def stream(
-        self, input: Prompt, *, conversation: str | None = None, output_type: Any = None, deps: Any = None
+        self,
+        input: Prompt,
+        *,
+        conversation: str | None = None,
+        output_type: Any = None,
+        deps: Any = None,
+        scratchpad: Any = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @overload
     def stream(

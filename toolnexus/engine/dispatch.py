@@ -68,9 +68,9 @@ async def run_tool_calls(ctx: RunContext, view: View, calls: Sequence[ToolCallPa
                 result = failed(OUTCOME_UNKNOWN)
             elif waited is None:
                 frame.ledger.reserve_tool_call()
-                result = await invoke(tool, call, ctx.fork())
+                result = await invoke(tool, call, ctx)
             elif waited.answered(run.answers) or frame.asker is not None:
-                result = await invoke(tool, call, ctx.fork(), waited)
+                result = await invoke(tool, call, ctx, waited)
             else:
                 result = ToolResult(requests=waited.requests, child=waited.child)
         except LimitReached as reached:

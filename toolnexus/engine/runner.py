@@ -20,7 +20,16 @@ from toolnexus.core.result import RunResult
 from toolnexus.engine.background import end_background
 from toolnexus.engine.given_up import close_below
 from toolnexus.errors import LimitReached
-from toolnexus.runtime.context import ContextKey, Frame, Outcome, Run, RunContext, Runnable, RunSettings
+from toolnexus.runtime.context import (
+    SCRATCHPAD,
+    ContextKey,
+    Frame,
+    Outcome,
+    Run,
+    RunContext,
+    Runnable,
+    RunSettings,
+)
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
@@ -176,6 +185,8 @@ class LocalRunner:
             frame.continues = continues
         else:
             frame.resume(point)
+            if point.scratch is not None and (pad := parent.get(SCRATCHPAD)) is not None:
+                pad.restore(point.scratch)
         ctx = RunContext(run, frame, parent.host)
         seconds = own.budget.seconds if own.budget else None
         async with slot.held() if slot is not None and delegated else nullcontext():
@@ -263,6 +274,9 @@ async def _executed(target: Runnable, input: Any, ctx: RunContext) -> Outcome:
             every = {request.id: request for request in (*outcome.requests, *background.requests)}
             outcome = replace(outcome, requests=tuple(every.values()))
             suspended = True
+        if outcome.status == "pending" and ctx.frame.parent is not None:
+            pad = ctx.get(SCRATCHPAD)
+            outcome = outcome if pad is None else replace(outcome, scratch=pad.to_json())
         return outcome
     finally:
         if ctx.frame.background is not None and not suspended:
@@ -326,6 +340,7 @@ def _point(frame: Frame, outcome: Outcome) -> FramePoint:
         continues=frame.continues,
         definition=outcome.definition,
         state=outcome.state,
+        scratch=outcome.scratch,
     )
 
 

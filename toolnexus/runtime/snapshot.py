@@ -103,6 +103,8 @@ class FramePoint:
     """A digest of what was run, to notice that it is another one now."""
     state: Any = None
     """What a Runnable of another kind than an agent keeps."""
+    scratch: Any = None
+    """What only this run has in its scratchpad."""
     interrupted: bool = False
     """Whether the process ended in the middle: nobody knows what the open calls did. Never written."""
     let_go: frozenset[str] = frozenset()
@@ -136,6 +138,7 @@ class FramePoint:
             "background": [job.to_json() for job in self.background],
             "definition": self.definition,
             "state": self.state,
+            **({} if self.scratch is None else {"scratch": self.scratch}),
         }
 
     @classmethod
@@ -163,6 +166,7 @@ class FramePoint:
             background=tuple([JobPoint.from_json(job) for job in data.get("background", ())]),
             definition=data["definition"],
             state=data["state"],
+            scratch=data.get("scratch"),
         )
 
 

@@ -125,7 +125,7 @@ async def _run_branches(ctx: RunContext, branches: Sequence[Branch], width: int,
     contexts = [ctx.fork() for _ in branches]
     for id, context in zip(ids, contexts, strict=True):
         if isinstance(kept := pads.get(id), dict):
-            context.host[SCRATCHPAD].restore({**cast("dict[str, Any]", kept), "run": {}})
+            context.host[SCRATCHPAD].restore(cast("dict[str, Any]", kept))
         pads[id] = context.host[SCRATCHPAD]
     gate = asyncio.Semaphore(width) if width < len(branches) else None
     waiting: dict[str, Waiting] = {}

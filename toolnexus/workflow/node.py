@@ -131,7 +131,8 @@ class Node(ABC, Generic[In, Out]):
         resumed, frame.resumed = frame.resumed, None
         state: dict[str, Any] = (resumed.state if resumed is not None else None) or {}
         progress = Progress(state, resumed.waiting if resumed is not None else {})
-        pad = ctx.get(SCRATCHPAD) or Scratchpad()
+        above = ctx.get(SCRATCHPAD)
+        pad = above or Scratchpad()
         if "pad" in state:
             pad.restore(state["pad"])
         if resumed is not None:
@@ -147,7 +148,9 @@ class Node(ABC, Generic[In, Out]):
             return Outcome(status="incomplete", limit=stopped.limit, output=stopped.output, text=stopped.text)
         except Suspended as suspended:
             progress.check()
-            kept = {**progress.to_json(), "pad": pad.to_json(), "input": to_json(input, "the input")}
+            kept = {**progress.to_json(), "input": to_json(input, "the input")}
+            if above is None or frame.parent is None:  # else whoever has the pad keeps it
+                kept["pad"] = pad.to_json(shared=True)
             asked = tuple([request for w in suspended.waiting.values() for request in w.requests])
             return Outcome(
                 status="pending",

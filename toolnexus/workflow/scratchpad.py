@@ -108,14 +108,19 @@ class Scratchpad:
             for value in brought:
                 self.set(slot, _merged(slot.merge, self.get(slot), _read(value, slot)))
 
-    def to_json(self) -> dict[str, Any]:
-        """The values as JSON. Raises `RunError` that names the slot whose value is none."""
+    def to_json(self, *, shared: bool = False) -> dict[str, Any]:
+        """The values of this branch as JSON, with `shared` also those of the run.
+
+        Raises `RunError` that names the slot whose value is none.
+        """
         late = {name: [_write(value, name) for value in values] for name, values in self._late.items()}
-        return {"run": _written(self._shared), "branch": _written(self._own), "late": late}
+        run = {"run": _written(self._shared)} if shared else {}
+        return {"branch": _written(self._own), "late": late, **run}
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take the values that `to_json` wrote; each becomes what its slot says when it is read."""
-        self._shared.update({name: _Stored(value) for name, value in data["run"].items()})
+        run: Mapping[str, Any] = data.get("run", {})
+        self._shared.update({name: _Stored(value) for name, value in run.items()})
         self._own.update({name: _Stored(value) for name, value in data["branch"].items()})
         self._late.update({name: [_Stored(v) for v in values] for name, values in data["late"].items()})
 
