@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from mcp.server.session import ServerSession
 
-from toolnexus.core.events import Event, SubAgentStarted, ToolProgress, TurnStarted
+from toolnexus.core.events import Event, NodeStarted, SubAgentStarted, ToolProgress, TurnStarted
 from toolnexus.runtime.outbox import Outbox
 
 Reader = Callable[[Event], None]
@@ -20,7 +20,7 @@ async def reported(session: ServerSession) -> AsyncGenerator[Reader]:
     outbox = Outbox()
 
     def read(event: Event) -> None:
-        if isinstance(event, (ToolProgress, TurnStarted, SubAgentStarted)):
+        if isinstance(event, (ToolProgress, TurnStarted, SubAgentStarted, NodeStarted)):
             outbox.put(event)
 
     telling = asyncio.create_task(_tell(outbox, session))
@@ -50,6 +50,8 @@ async def _tell(outbox: Outbox, session: ServerSession) -> None:
 def _words(event: Event) -> str:
     if isinstance(event, SubAgentStarted):
         return f"{event.agent} started"
+    if isinstance(event, NodeStarted):
+        return "/".join(event.node)
     return f"{event.path[-1].partition('.')[0]}: turn {event.turn}" if isinstance(event, TurnStarted) else ""
 
 

@@ -1,0 +1,332 @@
+"""A workflow behind every door: run, stream, task, A2A and MCP; waiting, cancelled, and seen from outside."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from google.protobuf.json_format import MessageToDict
+from mcp import Client as McpClient
+
+from tests.serving.callers import asked as questions
+from tests.serving.callers import calling, said, state, text
+from tests.workflow.test_waiting import asker
+from tests.workflow.worlds import EVERY_STYLE, Asked, Said, client, function_model
+from toolnexus import (
+    Agent,
+    Answer,
+    Client,
+    MemoryStore,
+    NodeFinished,
+    NodeStarted,
+    RunResult,
+    SqliteStore,
+    Store,
+    Tool,
+    serve,
+    tool,
+)
+from toolnexus.testing import call
+from toolnexus.workflow import AgentStep, Fn, Loop, Node, Parallel, Sequential, as_runnable, as_tool
+
+pytestmark = pytest.mark.anyio
+
+both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
+
+
+class Desk:
+    """A workflow with functions, and two agents at once; and what became of it.
+
+    Its agents do what they are asked: `ask x` asks a person, `hang x` waits for ever, others repeat it.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.hanging = asyncio.Barrier(3)
+        self.stopped: list[str] = []
+        self.both_stopped = asyncio.Event()
+        agent = Agent(name="clerk", system_prompt="clerk", tools=[asker([]), self._hang()])
+        left = Sequential(self._step("left"), AgentStep(agent, prompt="{input} left"))
+        right = Sequential(AgentStep(agent, prompt="{input} right"), self._step("right"))
+        both = Parallel(left, right, name="both")
+        self.flow: Node[Any, Any] = Sequential(self._step("first"), both, self._step("last"), name="desk")
+        self.named = as_runnable(self.flow, "desk", "Does what the desk does.")
+
+    def _step(self, name: str) -> Fn[Any, Any]:
+        def work(value: Any) -> Any:
+            self.ran.append(name)
+            return value
+
+        return Fn(work, name=name)
+
+    def _hang(self) -> Tool:
+        @tool
+        async def hang(name: str) -> str:
+            """Wait for ever."""
+            try:
+                await self.hanging.wait()
+                await asyncio.Event().wait()
+            finally:
+                self.stopped.append(name)
+                if len(self.stopped) == 2:
+                    self.both_stopped.set()
+            return "never"
+
+        return hang
+
+    def brain(self, asked: Asked) -> Said:
+        if asked.system != "clerk":
+            return call("task", agent="desk", prompt=asked.last) if asked.turn == 1 else asked.last
+        if asked.turn > 1 or not asked.last.startswith(("ask", "hang")):
+            return asked.last
+        what, _, rest = asked.last.partition(" ")
+        return call("ask", about=rest) if what == "ask" else call("hang", name=rest)
+
+
+def risk(n: int) -> dict[str, int]:
+    return {"risk": n}
+
+
+ONCE = ["first", "last", "left", "right"]
+
+
+def answers(result: RunResult, *data: str) -> list[Answer]:
+    return [Answer(id=r.id, ok=True, data=d) for r, d in zip(result.pending, data, strict=False)]
+
+
+# ---- run, stream, task
+
+
+@EVERY_STYLE
+async def test_events_of_a_workflow_that_waits_and_goes_on(style: str) -> None:
+    """[WF-66] Every node has its end, `pending` too; what is finished is not started again."""
+    desk = Desk()
+    async with client(style, desk.brain) as (one, _):
+        async with one.stream("ask x", target=desk.flow) as stream:
+            first = [event async for event in stream]
+        waiting = stream.result
+        assert waiting is not None and [r.prompt for r in waiting.pending] == ["x left?", "x right?"]
+        async with one.stream_resume(waiting, answers(waiting, "l", "r"), target=desk.flow) as stream:
+            then = [event async for event in stream]
+        done = stream.result
+    assert done is not None and (done.status, done.output) == ("done", ["l", "r"])
+    assert sorted(desk.ran) == ONCE
+    assert ends(first) == {
+        "desk": "pending",
+        "desk/first": "done",
+        "desk/both": "pending",
+        "desk/both/sequential": "pending",
+        "desk/both/sequential/left": "done",
+        "desk/both/sequential/clerk": "pending",
+    }
+    assert "desk/first" not in ends(then) and "desk/both/sequential/left" not in ends(then)
+    assert {*ends(then).values()} == {"done"} and {"desk", "desk/last"} <= ends(then).keys()
+    for events in (first, then):
+        begun = sorted(event.node for event in events if isinstance(event, NodeStarted))
+        assert begun == sorted(event.node for event in events if isinstance(event, NodeFinished))
+
+
+def ends(events: list[Any]) -> dict[str, str]:
+    return {"/".join(e.node): e.status for e in events if isinstance(e, NodeFinished)}
+
+
+@EVERY_STYLE
+async def test_a_workflow_below_task_waits_and_goes_on(style: str) -> None:
+    """[WF-67] The question comes with the way there; another client needs the store alone."""
+    desk, store = Desk(), MemoryStore()
+    async with client(style, desk.brain, agents=[desk.named], store=store) as (one, _):
+        waiting = await one.ask("ask x", conversation="c")
+        assert waiting.status == "pending" and sorted(desk.ran) == ["first", "left"]
+        path = (waiting.pending[0].data or {})["path"]
+        assert path[0] == "main" and path[1].startswith("desk.") and path[2].startswith("clerk.")
+        left, right = answers(waiting, "l", "r")
+        waiting = await one.resume("c", [right])
+        assert waiting.status == "pending" and sorted(desk.ran) == ["first", "left", "right"]
+    async with client(style, desk.brain, agents=[desk.named], store=store) as (other, seen):
+        result = await other.resume("c", [left])
+    assert (result.status, result.text) == ("done", '["l", "r"]')
+    assert sorted(desk.ran) == ONCE and len(seen) == 2
+
+
+@EVERY_STYLE
+async def test_a_cancel_reaches_a_workflow_below_task(style: str) -> None:
+    """[WF-67] Every branch of it; and the conversation can be asked again."""
+    desk = Desk()
+    async with client(style, desk.brain, agents=[desk.named]) as (one, _), asyncio.timeout(10):
+        running = asyncio.create_task(one.ask("hang x", conversation="c"))
+        await desk.hanging.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert sorted(desk.stopped) == ["x left", "x right"] and desk.ran == ["first", "left"]
+        assert (await one.ask("x", conversation="c")).status == "done"
+
+
+@EVERY_STYLE
+async def test_events_below_task_have_both_paths(style: str) -> None:
+    """[WF-67] That of the run, and that of the node in its tree."""
+    desk = Desk()
+    async with client(style, desk.brain, agents=[desk.named]) as (one, _), one.stream("x") as stream:
+        found = [event async for event in stream if isinstance(event, NodeFinished)]
+    assert {event.path[0] for event in found} == {"main"}
+    assert {event.path[1].partition(".")[0] for event in found} == {"desk"}
+    assert ("desk", "both", "sequential", "right") in {event.node for event in found}
+    assert {event.status for event in found} == {"done"}
+
+
+# ---- A2A
+
+
+@asynccontextmanager
+async def agent(
+    desk: Desk, target: Any, store: Store | None = None, **a2a: Any
+) -> AsyncGenerator[tuple[str, Client]]:
+    async with client("function", desk.brain, agents=[desk.named], store=store) as (one, _):
+        async with serve(one, a2a={"agent": target, **a2a}) as server:
+            yield server.url, one
+
+
+async def test_a_workflow_answers_over_a2a() -> None:
+    """[WF-68] By its registered name or as it is; what comes out is data, a loop at its cap says so."""
+    desk = Desk()
+    endless = Loop(Fn(lambda text: f"{text}!", name="more"), lambda text: False, max_rounds=2)
+    for target in ("desk", desk.flow):
+        async with agent(desk, target) as (url, _), calling(url) as caller:
+            task = await caller.send("hello")
+            assert state(task) == "completed"
+            assert [part.text for part in task.artifacts[0].parts] == ["hello left", "hello right"]
+    async with agent(desk, Sequential(desk.flow, Fn(len), Fn(risk))) as (url, _), calling(url) as caller:
+        (part,) = (await caller.send("hello")).artifacts[0].parts
+        assert MessageToDict(part.data) == {"risk": 2}
+    async with agent(desk, endless) as (url, _), calling(url) as caller:
+        task = await caller.send("on")
+        assert (state(task), text(task)) == ("completed", "on!!\n[incomplete: max_rounds 2]")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_served_workflow_asks_and_goes_on_in_its_task(streaming: bool) -> None:
+    """[WF-68] `input-required` with every question; answered one by one, nothing finished runs again."""
+    desk = Desk()
+    async with agent(desk, desk.flow) as (url, _), calling(url, streaming=streaming) as caller:
+        task = await caller.send("ask x")
+        assert (state(task), said(task)) == ("input_required", "x left?")
+        assert [q["prompt"] for q in questions(task)] == ["x left?", "x right?"]
+        again = await caller.send("l", task=task)
+        assert (again.id, state(again), said(again)) == (task.id, "input_required", "x right?")
+        done = await caller.send("r", task=again)
+        assert (done.id, state(done)) == (task.id, "completed")
+        assert [part.text for part in done.artifacts[0].parts] == ["l", "r"]
+    assert sorted(desk.ran) == ONCE
+
+
+async def test_a_question_of_a_served_workflow_survives_a_restart(tmp_path: Path) -> None:
+    """[WF-68] With tasks and conversations on disk."""
+    desk, tasks = Desk(), str(tmp_path / "tasks.db")
+    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
+        async with calling(url) as caller:
+            task = await caller.send("ask x")
+    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
+        async with calling(url) as caller:
+            task = await caller.send("r", task=await caller.send("l", task=task))
+    assert state(task) == "completed" and sorted(desk.ran) == ONCE
+
+
+async def test_a_served_workflow_is_cancelled() -> None:
+    """[WF-68] While it runs, every branch; while it waits, its questions are given up."""
+    desk = Desk()
+    async with agent(desk, desk.flow) as (url, one), calling(url) as caller:
+        task = await caller.send("hang x", return_immediately=True)
+        await desk.hanging.wait()
+        assert state(await caller.cancel(task.id)) == "canceled"
+        assert sorted(desk.stopped) == ["x left", "x right"] and "last" not in desk.ran
+        waiting = await caller.send("ask x")
+        assert state(await caller.cancel(waiting.id)) == "canceled"
+        assert await one.conversation(f"a2a:{waiting.context_id}").pending() == ()
+        assert state(await caller.send("hello", context=waiting.context_id)) == "completed"
+
+
+# ---- MCP
+
+
+@asynccontextmanager
+async def tools(era: str, desk: Desk, **options: Any) -> AsyncGenerator[McpClient]:
+    """A caller of the workflow as an agent and as a tool of its own."""
+    node = as_tool(desk.flow, "desk_tool", "Does it, too.", {"type": "object", "properties": {"n": {}}})
+    prompt = as_tool(desk.flow, "desk_prompt", "Does it with a prompt.")
+    async with Client(
+        model=function_model(_said(desk)), builtins=False, agents=[desk.named], tools=[node, prompt]
+    ) as one:
+        async with serve(one, mcp={"tools": ["desk_*"], "agents": ["desk"]}) as server, asyncio.timeout(20):
+            async with McpClient(f"{server.url}/mcp", mode=era, **options) as caller:
+                yield caller
+
+
+def _said(desk: Desk) -> Any:
+    async def said(asked: Asked) -> tuple[str, list[Any]]:
+        answer = desk.brain(asked)
+        return (answer, []) if isinstance(answer, str) else ("", [answer])
+
+    return said
+
+
+def words(result: Any) -> str:
+    return "\n".join(block.text for block in result.content)
+
+
+@both_eras
+async def test_a_workflow_is_a_tool_over_mcp(era: str) -> None:
+    """[WF-69] As an agent with a prompt, and as a tool with its schema; its nodes are its progress."""
+    heard: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    desk = Desk()
+    async with tools(era, desk) as caller:
+        offered = {tool.name: tool.input_schema for tool in (await caller.list_tools()).tools}
+        assert (
+            offered.keys() == {"desk", "desk_prompt", "desk_tool"}
+            and "n" in offered["desk_tool"]["properties"]
+        )
+        result = await caller.call_tool("desk", {"prompt": "x"}, progress_callback=on_progress)
+        assert words(result) == '["x left", "x right"]'
+        assert words(await caller.call_tool("desk_tool", {"n": 1})) == (
+            '["{\\"n\\": 1} left", "{\\"n\\": 1} right"]'
+        )
+    assert heard[:4] == ["desk started", "desk", "desk/first", "desk/both"] and "clerk: turn 1" in heard
+
+
+@both_eras
+@pytest.mark.parametrize("name", ["desk", "desk_prompt"])
+async def test_a_workflow_asks_whoever_called_it_over_mcp(era: str, name: str) -> None:
+    """[WF-69] And goes on with the answers; who cannot be asked reads the questions."""
+
+    async def elicit(ctx: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        if params.message == "x right?":
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content={"answer": "l"})
+
+    desk = Desk()
+    async with tools(era, desk, elicitation_callback=elicit) as caller:
+        result = await caller.call_tool(name, {"prompt": "ask x"})
+    assert words(result) == '["l", "declined: x right?"]' and sorted(desk.ran) == ONCE
+    async with tools(era, Desk()) as caller:
+        result = await caller.call_tool(name, {"prompt": "ask x"})
+        assert "x left?" in words(result) and result.is_error is (era == "auto")
+
+
+@both_eras
+@pytest.mark.parametrize("name", ["desk", "desk_prompt"])
+async def test_a_cancel_reaches_a_workflow_over_mcp(era: str, name: str) -> None:
+    """[WF-69] Every branch of it."""
+    desk = Desk()
+    async with tools(era, desk) as caller:
+        calling = asyncio.create_task(caller.call_tool(name, {"prompt": "hang x"}))
+        await desk.hanging.wait()
+        calling.cancel()
+        await desk.both_stopped.wait()
+        assert sorted(desk.stopped) == ["x left", "x right"]
+        assert words(await caller.call_tool(name, {"prompt": "y"})) == '["y left", "y right"]'
