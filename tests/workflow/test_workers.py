@@ -244,12 +244,14 @@ async def main(path, at):
 
     store = SqliteStore(path)
     if at == "end":
-        load = store.replace
-        async def replace(*given):
-            os.kill(os.getpid(), signal.SIGKILL)
+        put = store.replace
+        async def replace(id, messages, version):
+            if os.path.exists(path + ".log"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return await put(id, messages, version)
         store.replace = replace
     client = Client(model=FunctionModel(generate), store=store, builtins=False)
-    async with Worker(Agent(name="w", tools=[work]), bus=bus, client=client):
+    async with Worker(Agent(name="w", tools=[work]), bus=bus, client=client, lease=0.3):
         await bus.post("w", "first")
         await bus.idle()
 
@@ -274,7 +276,7 @@ async def test_a_killed_process_loses_nothing_and_begins_nothing_twice(at: str, 
 
     bus = Bus()
     async with client("function", lambda asked: "ok", store=SqliteStore(path)) as (one, _):
-        async with Worker(Agent(name="w", tools=[work]), bus=bus, client=one) as worker:
+        async with Worker(Agent(name="w", tools=[work]), bus=bus, client=one, lease=0.3) as worker:
             await bus.idle()
         messages = await one.conversation(worker.conversation).messages()
         assert (await one.store.load("inbox:worker:w"))[0] == ()

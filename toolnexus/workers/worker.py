@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Self
 
@@ -25,7 +27,7 @@ from toolnexus.runtime.hooks import settled
 from toolnexus.stores.base import Store
 from toolnexus.tools.function import tool
 from toolnexus.workers.bus import Bus
-from toolnexus.workers.inbox import Queue
+from toolnexus.workers.inbox import Lost, Queue
 from toolnexus.workers.lent import LentStore
 from toolnexus.workers.post import Post, read_back, turn_of
 from toolnexus.workflow.coordinator import WithTools
@@ -42,11 +44,13 @@ class Worker:
     conversation `worker.conversation`. Its model has a tool `post` for the other workers of the bus.
 
     The inbox is in the store: a worker that stopped in the middle, or whose process died, goes on when it is
-    started again, loses no message and begins none twice. One process at a time may run it.
+    started again, loses no message and begins none twice. Several processes may run it: each turn is that of
+    one of them, which claims the inbox for it.
 
     * `store`: where inbox and conversation are kept, and stay open; the rest is a client's own default.
     * `client`: instead of `store`, a client with its tools, models, budgets and store.
     * `max_inbox`: the messages that may wait; whoever posts one more is refused at once.
+    * `lease`: after how many seconds without a sign of life another process takes up a turn.
     * `on_result`: gets the RunResult of every turn, failed and pending ones too; plain or async. A turn that
       failed is not tried again: its messages are in the conversation.
     """
@@ -59,6 +63,7 @@ class Worker:
         store: Store | None = None,
         client: Client | None = None,
         max_inbox: int = 100,
+        lease: float = 10.0,
         on_result: Callable[[RunResult], object] | None = None,
     ) -> None:
         """Raises `ConfigError`, and `NameConflict` when the bus has a worker of this name."""
@@ -67,6 +72,8 @@ class Worker:
         if store is not None and client is not None:
             raise ConfigError("Worker: give a store or a client, which has a store")
         count("Worker: max_inbox", max_inbox, 1)
+        if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not 0 < lease < math.inf:
+            raise ConfigError(f"Worker: lease={lease!r} must be a number of seconds above 0")
         self.name = agent.name
         self.conversation = f"worker:{agent.name}"
         self.still = asyncio.Event()
@@ -75,10 +82,11 @@ class Worker:
         self._agent = agent
         self._client = client or Client(store=None if store is None else LentStore(store))
         self._closes = client is None
-        self._queue = Queue(self._client.store, self.name, self.conversation, max_inbox)
+        self._queue = Queue(self._client.store, self.name, self.conversation, max_inbox, lease)
         self._on_result = on_result
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._one = asyncio.Lock()
         self._stopping = self._waiting = False
         self._turn: tuple[str, int] = ("", 0)
         """The last post of the turn in flight, and the fewest hops of all: none is cut short by others."""
@@ -125,8 +133,21 @@ class Worker:
         await self.aclose()
 
     async def resume(self, answers: Sequence[Answer | Mapping[str, Any]]) -> RunResult:
-        """Answer what the last turn asked (its result had `pending`), and read on. See `Client.resume`."""
-        result = await self._client.resume(self.conversation, answers, target=self._as_of_now())
+        """Answer what the last turn asked (its result had `pending`), and read on. See `Client.resume`.
+
+        Waits for a turn that another process has. Raises `RunError`, too, when that takes this one over.
+        """
+        async with self._one:
+            await self._queue.wait_and_claim()
+            async with self._queue.held():
+                try:
+                    result = await self._client.resume(self.conversation, answers, target=self._as_of_now())
+                except StoreError:
+                    raise
+                except Exception as error:  # the turn is over, or never began: nothing was left in the middle
+                    result = error
+        if isinstance(result, Exception):
+            raise result
         self._waiting = result.status == "pending"
         self._nudge()
         return result
@@ -147,21 +168,43 @@ class Worker:
 
     async def _work(self) -> None:
         try:
-            await self._take_up()
             while not self._stopping:
-                if self._queue.posts and not self._waiting:
-                    await self._read()
-                    continue
                 self._wake.clear()
-                self.still.set()
-                await self._wake.wait()
+                if not self._queue.was_left and (self._waiting or not self._queue.posts):
+                    self.still.set()
+                    await self._wake.wait()
+                elif not await self._turn_if_free():
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), self._queue.pause)
         except Exception as error:
             logger.error("worker %r stopped, its messages stay in the store: %s", self.name, error)
             raise
         finally:
             self.still.set()
 
-    async def _take_up(self) -> None:
+    async def _turn_if_free(self) -> bool:
+        """One turn over all that is to do, or False: another process is at one."""
+        result: RunResult | None = None
+        async with self._one:
+            if not await self._queue.claim():
+                return False
+            try:
+                async with self._queue.held():
+                    if self._queue.was_left:
+                        result = await self._take_up()
+                        self._queue.was_left = False
+                    elif self._queue.posts:
+                        result = await self._read()
+            except Lost as lost:
+                logger.warning("a turn of worker %r was cut short: %s", self.name, lost)
+        if result is not None and self._on_result is not None:
+            try:
+                await settled(self._on_result(result))
+            except Exception:
+                logger.exception("on_result of worker %r failed", self.name)
+        return True
+
+    async def _take_up(self) -> RunResult | None:
         """Bring the turn to an end that was in flight when this worker, or its process, ended."""
         messages, _ = await self._client.store.load(self.conversation)
         state = await self._client.store.load_state(self.conversation)
@@ -169,17 +212,18 @@ class Worker:
         begun = {id for id, _ in there} & {post.id for post in self._queue.posts}
         self._begin([post for post in there if post[0] in begun] or there[-1:] or [("", 0)])
         if state is not None and not has_ended(state):
-            await self._run(lambda: self._client.resume(self.conversation, target=self._as_of_now()), begun)
-        elif begun and _is_open(messages):
-            await self._run(lambda: self._ask(turn_of((), _INTERRUPTED)), begun)
-        elif begun:
+            return await self._run(self._client.resume(self.conversation, target=self._as_of_now()), begun)
+        if begun and _is_open(messages):
+            return await self._run(self._ask(turn_of((), _INTERRUPTED)), begun)
+        if begun:
             await self._queue.drop(begun)
+        return None
 
-    async def _read(self) -> None:
+    async def _read(self) -> RunResult | None:
         """All that waits, in one turn."""
         posts = tuple(self._queue.posts)
         self._begin([(post.id, post.hops) for post in posts])
-        await self._run(lambda: self._ask(turn_of(posts)), {post.id for post in posts})
+        return await self._run(self._ask(turn_of(posts)), {post.id for post in posts})
 
     def _begin(self, posts: Sequence[tuple[str, int]]) -> None:
         self._turn = (posts[-1][0], min(hops for _, hops in posts))
@@ -187,15 +231,18 @@ class Worker:
     def _ask(self, text: str) -> Awaitable[RunResult]:
         return self._client.run(self._as_of_now(), text, conversation=self.conversation)
 
-    async def _run(self, turn: Callable[[], Awaitable[RunResult]], ids: set[str]) -> None:
-        """One turn over the posts `ids`, which are done after it. Raises what left them undone."""
+    async def _run(self, turn: Awaitable[RunResult], ids: set[str]) -> RunResult | None:
+        """What a turn over the posts `ids` gave, which are done after it; None: the conversation waits.
+
+        Raises what left them undone.
+        """
         try:
-            result = await turn()
-        except (StoreError, Suspended) as error:
-            if isinstance(error, StoreError):
-                raise
+            result = await turn
+        except StoreError:
+            raise
+        except Suspended:
             self._waiting = True
-            return
+            return None
         except Exception as error:
             result = getattr(error, "result", None)
             if not isinstance(result, RunResult) or result.limit == "cancelled":
@@ -203,11 +250,7 @@ class Worker:
             logger.warning("a turn of worker %r failed: %s", self.name, error)
         self._waiting = result.status == "pending"
         await self._queue.drop(ids)
-        if self._on_result is not None:
-            try:
-                await settled(self._on_result(result))
-            except Exception:
-                logger.exception("on_result of worker %r failed", self.name)
+        return result
 
     def _post_tool(self) -> Tool:
         others = [name for name in self._bus.names if name != self.name]
