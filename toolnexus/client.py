@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from toolnexus.core.messages import Prompt
-from toolnexus.core.options import count, items
+from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.core.usage import Budget, Price
@@ -34,6 +34,7 @@ from toolnexus.models.prices import Prices
 from toolnexus.runtime.context import (
     DEPS,
     SCRATCHPAD,
+    ContextKey,
     Run,
     Runnable,
 )
@@ -53,6 +54,7 @@ from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolnexus.graph.services import Services
+    from toolnexus.workflow.scratchpad import Scratchpad
 
 
 class Client(Openable, Overview, Asked):
@@ -207,7 +209,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> RunResult:
         """Run the client's own loop on `prompt` and return what it gave.
 
@@ -221,7 +223,7 @@ class Client(Openable, Overview, Asked):
         after one repair either, `ConfigError`, `StoreError`, and `CancelledError` when the awaiting
         task is cancelled: everything below is stopped then, and the conversation keeps what was done.
         """
-        given, values = as_messages(prompt), {DEPS: deps, SCRATCHPAD: scratchpad}
+        given, values = as_messages(prompt), _handed_in(deps, scratchpad)
         return raise_error(await self._execute(self._main, given, conversation, output_type, values))
 
     async def run(
@@ -232,13 +234,13 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable.
 
         `output_type` goes with an agent, and comes before its own.
         """
-        chosen, values = self._target(target), {DEPS: deps, SCRATCHPAD: scratchpad}
+        chosen, values = self._target(target), _handed_in(deps, scratchpad)
         return raise_error(await self._execute(chosen, input, conversation, output_type, values))
 
     @overload
@@ -249,7 +251,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @overload
     def stream(
@@ -260,7 +262,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @asynccontextmanager
     async def stream(
@@ -271,7 +273,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> AsyncGenerator[Stream]:
         """The same run, observed: `async with client.stream(…) as s: async for event in s: …`.
 
@@ -283,7 +285,7 @@ class Client(Openable, Overview, Asked):
         chosen = self._main if target is None else self._target(target)
         check_id(conversation)
         given = as_messages(input) if target is None else input
-        values = {DEPS: deps, SCRATCHPAD: scratchpad}
+        values = _handed_in(deps, scratchpad)
         running = self._execute(chosen, given, conversation, output_type, values, reader=outbox.put)
         async with observed(outbox, running) as stream:
             yield stream
@@ -295,7 +297,7 @@ class Client(Openable, Overview, Asked):
         *,
         target: Runnable | str | None = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> RunResult:
         """Go on with a run that is `pending`: here, or in any other process.
 
@@ -309,7 +311,7 @@ class Client(Openable, Overview, Asked):
         once one does. Raises `RunError` for an id that nobody asked, for another answer, and when nothing
         waits; `Suspended` for more answers while it is being resumed; and what `ask` raises.
         """
-        return await self._resume(waiting, answers, target, {DEPS: deps, SCRATCHPAD: scratchpad})
+        return await self._resume(waiting, answers, target, _handed_in(deps, scratchpad))
 
     @asynccontextmanager
     async def stream_resume(
@@ -319,10 +321,10 @@ class Client(Openable, Overview, Asked):
         *,
         target: Runnable | str | None = None,
         deps: Any = None,
-        scratchpad: Any = None,
+        scratchpad: Scratchpad | None = None,
     ) -> AsyncGenerator[Stream]:
         """`resume`, observed like `stream`: its failures are raised when the block ends."""
-        outbox, values = Outbox(), {DEPS: deps, SCRATCHPAD: scratchpad}
+        outbox, values = Outbox(), _handed_in(deps, scratchpad)
         async with observed(outbox, self._resume(waiting, answers, target, values, outbox.put)) as stream:
             yield stream
 
@@ -395,3 +397,12 @@ class Client(Openable, Overview, Asked):
         more = [] if task is None else [task, *self._environment.beside_task(self._main)]
         tools = [*self._environment.toolkit, *more]
         return Toolkit(tools, context=self._context)
+
+
+def _handed_in(deps: Any, scratchpad: object) -> Mapping[ContextKey[Any], Any]:
+    """What a host gives to a run. Raises `ConfigError` for a scratchpad that is none."""
+    if scratchpad is not None:
+        from toolnexus.workflow.scratchpad import Scratchpad
+
+        expect("scratchpad", scratchpad, Scratchpad, "give a Scratchpad()")
+    return {DEPS: deps, SCRATCHPAD: scratchpad}

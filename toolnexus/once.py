@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.client import Client
 from toolnexus.core.result import RunResult
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
+
+if TYPE_CHECKING:
+    from toolnexus.workflow.scratchpad import Scratchpad
 
 
 async def run(
@@ -17,7 +20,7 @@ async def run(
     model: str | Model | None = None,
     output_type: Any = None,
     deps: Any = None,
-    scratchpad: Any = None,
+    scratchpad: Scratchpad | None = None,
 ) -> RunResult:
     """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
 

@@ -164,7 +164,7 @@ async def test_a_value_with_a_cycle_is_told() -> None:
         assert (await one.run(Sequential(Fn(cycle), Fn(len)), "x")).output == 1
         with pytest.raises(RunError, match=r"node .* holds a list"):
             await one.run(Parallel(Fn(cycle), AgentStep(ASKING)), "x")
-        with pytest.raises(RunError, match="holds a list"):
+        with pytest.raises(RunError, match="step 'a': its input is a list that is no JSON; give prompt="):
             await one.run(Sequential(Fn(cycle), AgentStep(ASKING)), "x")
 
 

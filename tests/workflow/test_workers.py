@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -141,6 +141,38 @@ async def test_two_workers_that_answer_each_other_end_by_themselves() -> None:
     ]
     assert not any("untrusted" in turn for turn in turns)
     assert "5 turns of workers have followed" in seen[-1].last
+
+
+async def test_workers_that_post_to_each_other_survive_a_stop_in_the_middle(tmp_path: Path) -> None:
+    """[WF-55] One is stopped with a full inbox and started again from the store: all is handled, once."""
+    handled: dict[str, list[str]] = {"a": [], "b": []}
+    bus, busy = Bus(max_hops=100), asyncio.Event()
+
+    async def brain(asked: Asked) -> Said:
+        if not asked.last.startswith("New"):
+            return "ok"
+        handled[asked.system] += (texts := said(asked))
+        if len(handled["b"]) > 5:
+            busy.set()
+        to = "b" if asked.system == "a" else "a"
+        return [call("post", to=to, text=f"{text}{asked.system}") for text in texts if len(text) < 6]
+
+    agents = [Agent(name=name, system_prompt=name, tools=[]) for name in "ab"]
+    store = SqliteStore(tmp_path / "s.db")
+    async with client("function", cast("Any", brain), store=store) as (one, _), asyncio.timeout(30):
+        first, second = [Worker(agent, bus=bus, client=one) for agent in agents]
+        async with first:
+            await second.start()
+            await asyncio.gather(*[bus.post("a", f"{n}") for n in range(5)])
+            await busy.wait()
+            await second.stop()
+            await bus.post("b", "while")
+            await bus.idle()
+            await second.aclose()
+            async with Worker(agents[1], bus=bus, client=one):
+                await bus.idle()
+    sent = {f"{n}{tail}" for n in range(5) for tail in ("", "a", "ab", "aba", "abab", "ababa")}
+    assert sorted(handled["a"] + handled["b"]) == sorted(sent | {"while", "whileb"})
 
 
 async def test_a_message_is_not_cut_short_by_those_it_is_read_with() -> None:

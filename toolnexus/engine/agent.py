@@ -25,7 +25,7 @@ from toolnexus.engine.runner import result_of
 from toolnexus.engine.scope import Scope, ToolSpec
 from toolnexus.engine.turn import model_turn
 from toolnexus.engine.view import View
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
@@ -156,6 +156,8 @@ class Agent:
             frame.denied = (*frame.denied, self.scope)
         if frame.resumed is None:
             frame.transcript += as_messages(input)
+        elif frame.resumed.state is not None:
+            raise RunError(f"what waits is no agent {self.name!r}; go on with the target that asked")
         elif frame.resumed.definition not in ("", self._digest):
             logger.warning("agent %r was changed while its run waited; it goes on as it is now", self.name)
         view = environment.view(self, ctx)

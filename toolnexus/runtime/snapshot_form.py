@@ -17,6 +17,11 @@ def check_form(data: Any) -> None:
     _places(data["frame"], data["ledger"])
 
 
+def check_workflow(state: Any) -> None:
+    """Raises `ValueError` that says where `state` has another form than what a workflow keeps."""
+    _with({"pad": _pad}, done=_table(_anything), pads=_table(_pad), input=_anything)(state, "state")
+
+
 def _is(what: str, *kinds: type) -> Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -92,6 +97,9 @@ _usage = _with(
 )
 
 
+_pad = _with({"run": _table(_anything)}, branch=_table(_anything), late=_table(_list(_anything)))
+
+
 def _row(value: Any, where: str) -> None:
     if not isinstance(value, (list, tuple)) or len(cast("Sequence[Any]", value)) != 4:
         raise ValueError(f"{where} is no row of usage")
@@ -144,7 +152,7 @@ _job = _with(
 
 def _frame(value: Any, where: str) -> None:
     _with(
-        {"start": _count, "continues": _maybe(_path), "background": _list(_job)},
+        {"start": _count, "continues": _maybe(_path), "background": _list(_job), "scratch": _pad},
         path=_path,
         messages=_list(_object),
         results=_object,

@@ -15,11 +15,12 @@ from typing import Any, Self
 
 from toolnexus.client import Client
 from toolnexus.core.messages import Message
-from toolnexus.core.options import count, expect
+from toolnexus.core.options import count, expect, expect_callable
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
+from toolnexus.engine.options import check_store
 from toolnexus.engine.stored import has_ended
 from toolnexus.errors import ConfigError, RunError, StoreError, Suspended, ToolError
 from toolnexus.runtime.context import ToolContext
@@ -71,6 +72,10 @@ class Worker:
         expect("Worker: bus", bus, Bus, "give a Bus")
         if store is not None and client is not None:
             raise ConfigError("Worker: give a store or a client, which has a store")
+        if client is not None:
+            expect("Worker: client", client, Client, "give a Client")
+        check_store(store)
+        expect_callable("Worker: on_result", on_result, "give a function of a RunResult")
         count("Worker: max_inbox", max_inbox, 1)
         if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not 0 < lease < math.inf:
             raise ConfigError(f"Worker: lease={lease!r} must be a number of seconds above 0")

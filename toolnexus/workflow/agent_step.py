@@ -18,7 +18,7 @@ from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
 from toolnexus.runtime.snapshot import Waiting
-from toolnexus.workflow.node import PLACE, Leaf, Stopped, Suspended
+from toolnexus.workflow.node import PLACE, Leaf, Stopped, Suspended, named
 from toolnexus.workflow.runners import RUNNER, AgentRunner, Hosted, ModelRunner, checked_runner
 from toolnexus.workflow.values import from_json, to_json
 
@@ -102,7 +102,7 @@ class AgentStep(Leaf[Any, O]):
         if prompt is not None and not isinstance(prompt, str) and not callable(prompt):
             raise ConfigError(f"{where}: prompt={prompt!r} must be a text with {{input}}, or a function")
         check_id(conversation)
-        self.name = name or agent.name
+        self.name = agent.name if name is None else named(name, where)
         self.description = agent.description
         self.agent = agent
         self._runner = None if runner is None else checked_runner(runner, where)
@@ -166,18 +166,18 @@ class AgentStep(Leaf[Any, O]):
 
     def _chosen_model(self, ctx: RunContext, runner: AgentRunner | ModelRunner | None) -> Model | None:
         """The model of this step, when it is not the agent's own."""
-        spec = self._model if self._model is not None else getattr(runner, "model", None)
+        spec = self._model
+        if spec is None and isinstance(runner, ModelRunner):
+            spec = runner.model
         environment = ctx.get(ENVIRONMENT)
-        if spec is None or environment is None or not (self._model or isinstance(runner, ModelRunner)):
-            return None
-        return environment.models.resolve(spec)
+        return None if spec is None or environment is None else environment.models.resolve(spec)
 
     async def _asked(self, input: Any) -> Any:
         if callable(self._prompt):
             made = self._prompt(input)
             return await made if hasattr(made, "__await__") else made
         if self._prompt is not None:
-            return self._prompt.replace("{input}", _text(input))
+            return self._prompt.replace("{input}", self._text(input))
         if isinstance(input, _PARTS):
             return input
         if isinstance(input, Sequence) and input:
@@ -186,7 +186,18 @@ class AgentStep(Leaf[Any, O]):
                 isinstance(one, (TextPart, MediaPart)) for one in entries
             ):
                 return entries
-        return _text(input)
+        return self._text(input)
+
+    def _text(self, value: Any) -> str:
+        """The input as a model reads it."""
+        try:
+            return value if isinstance(value, str) else json.dumps(to_json(value, ""), ensure_ascii=False)
+        except RunError as error:
+            kind = type(value).__name__
+            raise RunError(
+                f"step {self.name!r}: its input is a {kind} that is no JSON; give prompt=, a function that "
+                "makes text of it"
+            ) from error
 
     def _given(self, result: RunResult, id: str) -> Any:
         match result.status:
@@ -199,9 +210,3 @@ class AgentStep(Leaf[Any, O]):
                 raise Stopped(hit, result.output, result.text)
             case "error":
                 raise result.error or RunError(f"agent {self.agent.name!r} failed")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(to_json(value, "the input"), ensure_ascii=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar, cast, overload
 
 from toolnexus.core.options import count
@@ -11,7 +10,7 @@ from toolnexus.errors import ConfigError, RunError
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.runtime.context import SCRATCHPAD, RunContext
 from toolnexus.runtime.snapshot import Waiting
-from toolnexus.workflow.node import PLACE, Node, Suspended, checked, visit
+from toolnexus.workflow.node import PLACE, Node, Stopped, Suspended, checked, named, visit
 from toolnexus.workflow.scratchpad import Scratchpad
 
 In = TypeVar("In")
@@ -50,7 +49,7 @@ class Parallel(Node[I, O]):
             raise ConfigError("Parallel: give at least one node")
         self._nodes = tuple([checked(node, f"Parallel: node {n}") for n, node in enumerate(nodes)])
         self._collect = _collects("Parallel", on_error)
-        self.name = name
+        self.name = named(name, "Parallel")
 
     async def run(self, input: I, ctx: RunContext) -> O:
         branches = [(node, input, node.name) for node in self._nodes]
@@ -99,7 +98,7 @@ class FanOut(Node[I, O]):
             count("FanOut: width", width, 1, ", or None for all at once")
         self._width = width
         self._collect = _collects("FanOut", on_error)
-        self.name = name
+        self.name = named(name, "FanOut")
 
     async def run(self, input: I, ctx: RunContext) -> O:
         if isinstance(input, (str, bytes)) or not isinstance(input, Iterable):
@@ -121,43 +120,41 @@ async def _run_branches(ctx: RunContext, branches: Sequence[Branch], width: int,
     """Every branch with a fork of the pad; then the forks are merged in order."""
     place, pad = ctx.host[PLACE], ctx.host[SCRATCHPAD]
     pads, progress = place.progress.pads, place.progress
-    ids = [f"{place.id}.{n}" for n in range(len(branches))]
-    contexts = [ctx.fork() for _ in branches]
-    for id, context in zip(ids, contexts, strict=True):
-        if isinstance(kept := pads.get(id), dict):
-            context.host[SCRATCHPAD].restore(cast("dict[str, Any]", kept))
-        pads[id] = context.host[SCRATCHPAD]
-    gate = asyncio.Semaphore(width) if width < len(branches) else None
+    outputs: list[Any] = [None] * len(branches)
+    forks: list[Scratchpad] = [pad] * len(branches)
     waiting: dict[str, Waiting] = {}
+    left = iter(range(len(branches)))
 
     async def one(n: int) -> Any:
-        node, input, name = branches[n]
-        if (failed := progress.stored.get(f"{ids[n]}!")) is not None:
+        id, (node, input, name), context = f"{place.id}.{n}", branches[n], ctx.fork()
+        fork = forks[n] = context.host[SCRATCHPAD]
+        if isinstance(kept := pads.get(id), dict):
+            fork.restore(cast("dict[str, Any]", kept))
+        pads[id] = fork
+        if (failed := progress.stored.get(f"{id}!")) is not None:
             return RunError(failed)
         try:
-            if gate is None:
-                return await visit(node, input, contexts[n], str(n), name)
-            async with gate:
-                return await visit(node, input, contexts[n], str(n), name)
+            return await visit(node, input, context, str(n), name)
         except Suspended as suspended:  # the others go on: what can be done is done
             waiting.update(suspended.waiting)
-        except Exception as error:
+        except Exception as failure:
             if not collect:
                 raise
-            progress.done[f"{ids[n]}!"] = f"{type(error).__name__}: {error}"
+            error = failure.error if isinstance(failure, Stopped) else failure
+            progress.done[f"{id}!"] = f"{type(error).__name__}: {error}"
             return error
 
-    outputs = await run_all([_job(one, n) for n in range(len(branches))])
+    async def in_turn() -> None:
+        for n in left:
+            outputs[n] = await one(n)
+
+    await run_all([in_turn] * min(width, len(branches)))
     if waiting:
         raise Suspended(dict(sorted(waiting.items(), key=lambda item: _position(item[0]))))
-    for id in ids:
-        pads.pop(id, None)
-    cast("Scratchpad", pad).join([context.host[SCRATCHPAD] for context in contexts])
+    for n in range(len(branches)):
+        del pads[f"{place.id}.{n}"]
+    cast("Scratchpad", pad).join(forks)
     return outputs
-
-
-def _job(one: Callable[[int], Coroutine[Any, Any, Any]], n: int) -> Callable[[], Coroutine[Any, Any, Any]]:
-    return lambda: one(n)
 
 
 def _position(id: str) -> tuple[int, ...]:

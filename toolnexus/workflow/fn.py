@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_type_hints, overload
 
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import RunContext
-from toolnexus.workflow.node import Leaf
+from toolnexus.workflow.node import Leaf, named
 from toolnexus.workflow.values import from_json
 
 I = TypeVar("I", contravariant=True)  # noqa: E741
@@ -36,7 +36,8 @@ class Fn(Leaf[I, O]):
         """Raises `ConfigError` for what cannot be called with an input, or with an input and a context."""
         if not callable(fn):
             raise ConfigError(f"Fn: {fn!r} is no function")
-        self.name = name or getattr(fn, "__name__", type(fn).__name__).strip("<>")
+        own = getattr(fn, "__name__", type(fn).__name__).strip("<>")
+        self.name = own if name is None else named(name, "Fn")
         self.description = inspect.getdoc(fn) or ""
         self._fn = fn
         self._takes_context = _takes_context(fn, self.name)

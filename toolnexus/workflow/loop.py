@@ -10,7 +10,7 @@ from toolnexus.core.result import Limit
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import RunContext
 from toolnexus.runtime.hooks import settled
-from toolnexus.workflow.node import Node, Stopped, checked, decided, visit
+from toolnexus.workflow.node import Node, Stopped, checked, decided, named, visit
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Loop(Node[T, T]):
         count("Loop: max_rounds", max_rounds, 1)
         self._until = until
         self._max_rounds = max_rounds
-        self.name = name
+        self.name = named(name, "Loop")
 
     async def run(self, input: T, ctx: RunContext) -> T:
         value = input

@@ -12,11 +12,13 @@ from hashlib import sha256
 from typing import Any, Generic, TypeVar, cast
 
 from toolnexus.core.events import NodeFinished, NodeStarted
+from toolnexus.core.options import expect
 from toolnexus.core.result import Limit
 from toolnexus.engine.agent import Agent
-from toolnexus.errors import ConfigError, RunError
+from toolnexus.errors import ConfigError, LimitReached, RunError
 from toolnexus.runtime.context import SCRATCHPAD, ContextKey, Outcome, RunContext
 from toolnexus.runtime.snapshot import Waiting
+from toolnexus.runtime.snapshot_form import check_workflow
 from toolnexus.runtime.tracing import Tracing
 from toolnexus.workflow.scratchpad import Scratchpad
 from toolnexus.workflow.values import to_json
@@ -48,6 +50,12 @@ class Stopped(Exception):
         self.limit = limit
         self.output = output
         self.text = text
+
+    @property
+    def error(self) -> Exception:
+        """The same for others to read."""
+        hit = self.limit
+        return self if hit is None else LimitReached(hit.limit, hit.value, hit.scope)
 
 
 class Progress:
@@ -129,14 +137,14 @@ class Node(ABC, Generic[In, Out]):
         """The whole tree below this node, from the start or from where it waited."""
         frame = ctx.frame
         resumed, frame.resumed = frame.resumed, None
-        state: dict[str, Any] = (resumed.state if resumed is not None else None) or {}
-        progress = Progress(state, resumed.waiting if resumed is not None else {})
         above = ctx.get(SCRATCHPAD)
         pad = above or Scratchpad()
-        if "pad" in state:
-            pad.restore(state["pad"])
+        progress = Progress({}, {})
         if resumed is not None:
-            input = state.get("input", input)
+            state = _checked_state(resumed.state)
+            progress, input = Progress(state, resumed.waiting), state["input"]
+            if "pad" in state:
+                pad.restore(state["pad"])
         inner = ctx.having({PLACE: Place("", (), progress), SCRATCHPAD: pad})
         if resumed is not None and resumed.definition not in ("", self._digest):
             logger.warning("workflow %r was changed while it waited; it goes on as it is now", self.name)
@@ -285,6 +293,25 @@ def _note(error: Exception, ctx: RunContext, place: Place) -> None:
         except AttributeError:  # a class with slots
             return
         error.add_note(f"in the node {path}")
+
+
+def _checked_state(state: Any) -> Mapping[str, Any]:
+    """What a workflow kept when it waited. Raises `RunError` for what is none of that."""
+    if state is None:
+        raise RunError("what waits is no workflow; go on with the target that asked")
+    try:
+        check_workflow(state)
+    except ValueError as error:
+        raise RunError(f"the snapshot is torn: {error}") from None
+    return state
+
+
+def named(name: object, where: str) -> str:
+    """The name of a node. Raises `ConfigError` for what is no text, and for an empty one."""
+    expect(f"{where}: name", name, str, "give text")
+    if not str(name).strip():
+        raise ConfigError(f"{where}: the name is empty")
+    return str(name)
 
 
 def checked(node: object, where: str) -> Node[Any, Any]:

@@ -15,11 +15,11 @@ from toolnexus.core.options import expect
 from toolnexus.core.usage import Usage
 from toolnexus.engine.agent import Agent, as_messages
 from toolnexus.engine.costs import check_price, priced
-from toolnexus.errors import ConfigError
+from toolnexus.errors import ConfigError, RunError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, Outcome, RunContext, RunSettings
 from toolnexus.workflow.node import Node, checked, visit
-from toolnexus.workflow.values import as_text
+from toolnexus.workflow.values import as_text, fitting
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -85,15 +85,27 @@ class Hosted:
         message = list(frame.transcript) if frame.start else input
         if self._output_type is not None:
             value = await runner.run_structured(self._agent, message, self._output_type, ctx)
+            value = fitting(value, self._output_type, f"runner {called}")
             frame.typed = True
             frame.transcript.append(assistant(as_text(value)))
             return Outcome(output=value)
-        reply = await runner.run(self._agent, message, ctx)
+        reply = _checked_reply(await runner.run(self._agent, message, ctx), f"runner {called}")
         if reply.usage is not None:
             model = reply.model or called
             frame.ledger.record(model, priced(ctx, reply.usage, model, called))
         frame.transcript.append(assistant(reply.text))
         return Outcome()
+
+
+def _checked_reply(reply: Any, where: str) -> AgentReply:
+    """`reply`, which must be one. Raises `RunError` that says what it is instead."""
+    if not isinstance(reply, AgentReply):
+        raise RunError(f"{where} gave {type(reply).__name__}; give an AgentReply(text)")
+    usage: object = reply.usage
+    for what, value, kind in (("text", reply.text, str), ("usage", usage or Usage(), Usage)):
+        if not isinstance(value, kind):
+            raise RunError(f"{where}: the {what} of its reply is {type(value).__name__}, no {kind.__name__}")
+    return reply
 
 
 class WithRunner(Node[In, Out]):

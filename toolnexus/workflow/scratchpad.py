@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from toolnexus.core.options import expect_callable
+from toolnexus.core.options import expect, expect_callable
 from toolnexus.errors import ConfigError
 from toolnexus.workflow.values import from_json, to_json
 
@@ -39,6 +39,7 @@ class Slot(Generic[T]):
         scope: Scope = "run",
         merge: Merge | None = None,
     ) -> None:
+        expect("Slot: name", name, str, "give text")
         if not name:
             raise ConfigError("a slot needs a name")
         if scope not in ("run", "branch"):

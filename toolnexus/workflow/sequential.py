@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import RunContext
-from toolnexus.workflow.node import Node, checked, visit
+from toolnexus.workflow.node import Node, checked, named, visit
 
 I = TypeVar("I", contravariant=True)  # noqa: E741
 O = TypeVar("O", covariant=True)  # noqa: E741
@@ -107,7 +107,7 @@ class Sequential(Node[I, O]):
         if not nodes:
             raise ConfigError("Sequential: give at least one node")
         self._nodes = tuple([checked(node, f"Sequential: node {n}") for n, node in enumerate(nodes)])
-        self.name = name
+        self.name = named(name, "Sequential")
 
     async def run(self, input: I, ctx: RunContext) -> O:
         value: Any = input

@@ -9,7 +9,7 @@ from toolnexus.core.options import expect
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.runtime.context import RunContext
 from toolnexus.runtime.hooks import settled
-from toolnexus.workflow.node import Node, checked, decided, visit
+from toolnexus.workflow.node import Node, checked, decided, named, visit
 
 I = TypeVar("I", contravariant=True)  # noqa: E741
 O = TypeVar("O", covariant=True)  # noqa: E741
@@ -41,7 +41,7 @@ class Switch(Node[I, O]):
             value: checked(node, f"Switch: case {value!r}") for value, node in cases.items()
         }
         self._default: Node[I, O] | None = None if default is None else checked(default, "Switch: default")
-        self.name = name
+        self.name = named(name, "Switch")
 
     async def run(self, input: I, ctx: RunContext) -> O:
         case: str = await decided(ctx, "?", self._case, input)
