@@ -14,13 +14,15 @@ import httpx
 import pytest
 from a2a.server.context import ServerCallContext
 from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore
-from a2a.types import Task, TaskState
+from a2a.types import ListTasksRequest, Task, TaskState
+from a2a.utils.errors import TaskNotFoundError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.serving.callers import Caller, asked, calling, said, state, text
 from tests.serving.kit import Kit, client
 from toolnexus import ConfigError, SqliteStore, StoreError, serve
 from toolnexus.protocols.a2a.parts import data_part
+from toolnexus.serving.a2a import recent, tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -137,6 +139,71 @@ async def test_the_end_of_a_server_is_the_end_of_its_runs(tmp_path: Path) -> Non
         assert state(lost) == "failed" and said(lost).startswith("The server ended before this was done")
 
 
+def _aged(database: Path, *tasks: Task, days: int) -> None:
+    """Let tasks have changed so many days earlier than they did."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for task in tasks:
+            connection.execute(
+                "UPDATE tasks SET last_updated = datetime(last_updated, ?) WHERE id = ?",
+                (f"-{days} days", task.id),
+            )
+
+
+async def test_a_database_forgets_what_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[A2A-79] Over or waiting, at the start and now and then; what is under way, and the context, stay."""
+    kit, database = Kit(), tmp_path / "tasks.db"
+    async with running(kit, tmp_path) as caller:
+        waits = await caller.send("pay ann")
+        old, new = await caller.send("one"), await caller.send("two")
+    _aged(database, old, waits, days=31)
+    _aged(database, new, days=29)
+    async with running(kit, tmp_path) as caller:
+        for gone in (old, waits):
+            with pytest.raises(TaskNotFoundError):
+                await caller.get(gone.id)
+        assert state(await caller.get(new.id)) == "completed"
+        assert text(await caller.send("recall", context=old.context_id)) == "one / recall"
+        assert text(await caller.send("hello", context=waits.context_id)) == "helped with 'hello'"
+    monkeypatch.setattr(tasks, "PRUNING_SECONDS", 0.01)
+    async with asyncio.timeout(20), running(kit, tmp_path) as caller:
+        busy = await caller.send("call hang", return_immediately=True)
+        await kit.started.wait()
+        await asyncio.to_thread(_aged, database, new, busy, days=31)
+        with pytest.raises(TaskNotFoundError):
+            while await caller.get(new.id):
+                pass
+        assert state(await caller.get(busy.id)) == "working"
+
+
+async def test_memory_has_the_latest_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[A2A-80] Of those that are over, and of those that wait; by number and by size."""
+    monkeypatch.setattr(recent, "MOST_TASKS", 2)
+    async with client(Kit()) as owner, serve(owner, a2a=True, max_concurrent=2) as server:
+        async with calling(server.url) as caller:
+
+            async def known(*tasks: Task) -> list[bool]:
+                listed = {task.id for task in (await caller.client.list_tasks(ListTasksRequest())).tasks}
+                return [task.id in listed for task in tasks]
+
+            first = await caller.send("pay ann")
+            second = await caller.send("one")
+            again = await caller.send("recall", context=second.context_id)
+            assert await known(first, second, again) == [True, True, True]
+            other = await caller.send("two")
+            assert await known(first, second, again, other) == [True, False, True, True]
+            kept = owner.conversation(f"a2a:{second.context_id}")
+            assert await kept.messages()
+            await caller.send("three")
+            assert not await kept.messages()
+            for name in ("bob", "cid"):
+                await caller.send(f"pay {name}")
+            assert await known(first) == [False]
+            assert not await owner.conversation(f"a2a:{first.context_id}").pending()
+            monkeypatch.setattr(recent, "MOST_BYTES", 1000)
+            large = await caller.send("four " * 300)
+            assert await known(other, large) == [False, True]
+
+
 async def test_a_run_without_its_caller_still_counts() -> None:
     """[A2A-73] Beyond the most a message is 503; asking, cancelling and the card work, and free the place."""
     kit = Kit()
@@ -183,7 +250,7 @@ async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.Log
 
 
 @pytest.mark.parametrize(
-    ("tasks", "error", "why"),
+    ("given", "error", "why"),
     [
         ("", ConfigError, "a2a.tasks=''"),
         ("nosuch://user:hunter2@host/x", ConfigError, "'nosuch' is no database that can be used"),
@@ -199,14 +266,14 @@ async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.Log
 )
 @pytest.mark.parametrize("more", [{}, {"mcp": True}], ids=["alone", "beside MCP"])
 async def test_what_is_no_database_is_told(
-    tmp_path: Path, tasks: Any, error: Any, why: str, more: dict[str, Any]
+    tmp_path: Path, given: Any, error: Any, why: str, more: dict[str, Any]
 ) -> None:
     """[A2A-76] Before anything is served, without its password, and in one error whatever else is served."""
     (tmp_path / "text").write_text("not a database, and long enough to be none " * 50)
-    if isinstance(tasks, str):
-        tasks = tasks.format(folder=tmp_path)
+    if isinstance(given, str):
+        given = given.format(folder=tmp_path)
     async with client(Kit()) as owner:
         with pytest.raises(error, match=why) as told:
-            async with serve(owner, a2a={"tasks": tasks}, **more):
+            async with serve(owner, a2a={"tasks": given}, **more):
                 pass
     assert "hunter2" not in str(told.value)

@@ -210,6 +210,8 @@ async def test_other_machines_need_a_token() -> None:
         ({"a2a": {"name": "\ud800"}}, r"a2a.name='\\ud800' \(str\): it holds half of a surrogate pair"),
         ({"a2a": {"description": "\ud800"}}, "a2a.description=.* half of a surrogate pair"),
         ({"a2a": {"version": "\ud800"}}, "a2a.version=.* half of a surrogate pair"),
+        ({"a2a": {"retention_days": 0}}, "a2a.retention_days=0 must be a number of days above 0"),
+        ({"a2a": {"retention_days": "30"}}, "a2a.retention_days='30'"),
         ({"mcp": True, "max_concurrent": 0}, "max_concurrent=0 must be 1 or more"),
         ({"mcp": True, "deadline": 0}, "deadline=0 must be a number of seconds above 0"),
         ({"mcp": True, "max_body": "1"}, "max_body='1'"),

@@ -327,6 +327,9 @@ class A2A(Table):
     tasks: Text | None = Field(
         None, description="The SQLite file, or the URL of a database, that keeps tasks. Without: in memory."
     )
+    retention_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="How long a database keeps a task after its last change (30)."
+    )
 
 
 class McpServer(Table):

@@ -17,8 +17,8 @@ from toolnexus.serving.trace import within_trace
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-BODY_SECONDS = 30.0
-"""How long a request may take to arrive."""
+PATIENCE = 30.0
+"""Seconds that a request may take to arrive, and that an answer may wait to be taken."""
 READ_ON = 1 << 20
 """Bytes beyond the most that are still read, and dropped."""
 GRACE = 1.0
@@ -132,7 +132,7 @@ class Gate:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         chunks, size, too_big = list[bytes](), 0, declared.isdigit() and int(declared) > most
         try:
-            async with asyncio.timeout(min(BODY_SECONDS, self._limits.deadline)):
+            async with asyncio.timeout(min(PATIENCE, self._limits.deadline)):
                 # what is too big is read on for a while: closed at once, many a sender never sees why
                 while size <= most + READ_ON:
                     message = await receive()

@@ -35,7 +35,9 @@ class A2AOptions:
     """The address that the card gives, when callers reach it by another than it listens on."""
     tasks: Any = None
     """Where tasks are kept: the path of an SQLite file, the URL of a database, a task store of the
-    SDK, or None for memory."""
+    SDK, or None for memory, which keeps the latest."""
+    retention_days: float = 30.0
+    """How long a database keeps a task after its last change, also one that waits for an answer."""
 
     def __post_init__(self) -> None:
         for name in ("name", "description", "version"):
@@ -49,6 +51,7 @@ class A2AOptions:
                 raise ConfigError(f"a2a.url={self.url!r}: give an http or https address")
         if self.tasks is not None and isinstance(self.tasks, str) and not self.tasks:
             raise ConfigError("a2a.tasks='': give the path of a file or the URL of a database")
+        _positive("a2a.retention_days", self.retention_days, "days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +95,7 @@ class Limits:
     def __post_init__(self) -> None:
         count("max_concurrent", self.max_concurrent, 1)
         count("max_body", self.max_body, 1)
-        if isinstance(self.deadline, bool) or not isinstance(self.deadline, (int, float)):
-            raise wrong("deadline", self.deadline, "give a number of seconds")
-        if not 0 < self.deadline < float("inf"):
-            raise ConfigError(f"deadline={self.deadline!r} must be a number of seconds above 0")
+        _positive("deadline", self.deadline, "seconds")
 
 
 def read_options(where: str, kind: type[T], given: object) -> T | None:
@@ -126,6 +126,13 @@ def read_hosts(given: Iterable[str]) -> tuple[str, ...]:
         if "/" in host or (":" in host and not host.startswith("[")):
             raise ConfigError(f"allowed_hosts: {host!r}: give a name alone, such as 'agents.example.com'")
     return tuple(host.lower() for host in hosts)
+
+
+def _positive(option: str, value: object, unit: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise wrong(option, value, f"give a number of {unit}")
+    if not 0 < value < float("inf"):
+        raise ConfigError(f"{option}={value!r} must be a number of {unit} above 0")
 
 
 def _text(option: str, value: object) -> None:

@@ -14,6 +14,7 @@ from toolnexus.core.options import count, expect
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.concurrency import stop
 from toolnexus.serving.app import App, Options
+from toolnexus.serving.gate import PATIENCE
 from toolnexus.serving.options import A2AOptions, Limits, McpOptions, read_hosts, read_options
 
 MOST_CONNECTIONS = 2_000
@@ -83,7 +84,8 @@ async def serve(
         url = f"http://{_written(host)}:{listening.getsockname()[1]}"
         app = App(client, agent, tools, limits, hosts, url)
         started, ending = asyncio.Event(), asyncio.Event()
-        work = asyncio.create_task(_run(app, listening, started, ending))
+        patience = min(PATIENCE, limits.deadline)
+        work = asyncio.create_task(_run(app, listening, patience, started, ending))
         begun = asyncio.create_task(started.wait())
         try:
             await asyncio.wait([work, begun], return_when=asyncio.FIRST_COMPLETED)
@@ -106,8 +108,12 @@ async def _ended(work: asyncio.Task[None]) -> None:
         raise
 
 
-async def _run(app: App, listening: socket.socket, started: asyncio.Event, ending: asyncio.Event) -> None:
+async def _run(
+    app: App, listening: socket.socket, patience: float, started: asyncio.Event, ending: asyncio.Event
+) -> None:
     import uvicorn
+
+    from toolnexus.serving.connection import punctual
 
     class Quiet(uvicorn.Server):
         """Signals belong to the program that serves."""
@@ -117,6 +123,7 @@ async def _run(app: App, listening: socket.socket, started: asyncio.Event, endin
 
     config = uvicorn.Config(
         app,
+        http=punctual(patience),
         lifespan="off",
         log_config=None,
         access_log=False,

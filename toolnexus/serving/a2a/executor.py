@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -21,14 +23,8 @@ from toolnexus.errors import Suspended
 from toolnexus.protocols.a2a.parts import from_a2a
 from toolnexus.runtime.context import Runnable
 from toolnexus.serving.a2a.answer import Artifact
-from toolnexus.serving.a2a.questions import (
-    WAITING,
-    Unclear,
-    asked_ids,
-    question_parts,
-    read_answers,
-    state_of,
-)
+from toolnexus.serving.a2a.questions import Unclear, asked_ids, question_parts, read_answers, state_of
+from toolnexus.serving.a2a.recent import WAITING
 from toolnexus.serving.a2a.tasks import Tasks
 from toolnexus.serving.load import TICKET, Load, Ticket
 
@@ -52,6 +48,8 @@ class Executor(AgentExecutor):
         self._load = load
         self._deadline = deadline
         self._runs: dict[str, asyncio.Task[None]] = {}
+        self._used: Counter[str] = Counter()
+        """Contexts of messages that are under way."""
         self._why: dict[str, str] = {}
 
     def is_running(self, task_id: str) -> bool:
@@ -68,7 +66,7 @@ class Executor(AgentExecutor):
         task_id, context_id = context.task_id, context.context_id
         assert task_id and context_id and context.message is not None
         ticket: Ticket = context.call_context.state.get(TICKET) or Ticket(self._load)
-        with ticket.held():
+        with ticket.held(), self._in_use(context_id):
             if context.current_task is None:
                 task = Task(id=task_id, context_id=context_id, history=[context.message])
                 task.status.state = TaskState.TASK_STATE_SUBMITTED
@@ -99,6 +97,21 @@ class Executor(AgentExecutor):
         updater = TaskUpdater(event_queue, task_id, context_id)
         why = self._why.get(task_id)
         await updater.cancel(updater.new_agent_message([Part(text=why)]) if why else None)
+
+    async def forget(self, context_id: str) -> None:
+        """Remove the conversation of a context, unless a message is under way there."""
+        if context_id not in self._used:
+            await self._client.conversation(PREFIX + context_id).delete()
+
+    @contextmanager
+    def _in_use(self, context_id: str) -> Generator[None]:
+        self._used[context_id] += 1
+        try:
+            yield
+        finally:
+            self._used[context_id] -= 1
+            if not self._used[context_id]:
+                del self._used[context_id]
 
     def stopping(self, why: str) -> None:
         """Say `why` where a run is cancelled from now on."""

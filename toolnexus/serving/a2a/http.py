@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
@@ -24,6 +25,9 @@ from toolnexus.serving.a2a.tasks import Tasks
 from toolnexus.serving.gate import Door
 from toolnexus.serving.load import TICKET, Load
 from toolnexus.serving.options import A2AOptions, Limits
+from toolnexus.stores.memory import MemoryStore
+
+logger = logging.getLogger("toolnexus.serving")
 
 CARDS = (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
 LONGEST_CONTEXT = 256
@@ -38,7 +42,7 @@ class A2AHttp:
 
     def __init__(self, client: Client, options: A2AOptions, load: Load, limits: Limits, url: str) -> None:
         self._client = client
-        self._tasks = Tasks(options.tasks)
+        self._tasks = Tasks(options.tasks, options.retention_days, load.most, self._forget)
         target = None if options.agent is None else client._target(options.agent)
         self._executor = Executor(client, target, self._tasks, load, limits.deadline)
         self._target = target
@@ -70,12 +74,20 @@ class A2AHttp:
                 await asyncio.gather(*(self._stop(task_id) for task_id in self._executor.running))
                 await self._handler.aclose()
 
+    async def _forget(self, context_id: str) -> None:
+        """Let go of a conversation that nobody comes back to. What is kept outside of memory stays."""
+        if isinstance(self._client.store, MemoryStore):
+            await self._executor.forget(context_id)
+
     async def _stop(self, task_id: str) -> None:
         try:
             handler: Any = self._handler
             await handler.on_cancel_task(CancelTaskRequest(id=task_id), ServerCallContext())
         except A2AError:  # it ended by itself
             return
+        except Exception as error:  # the others have to be stopped, too
+            why = self._client._redact(f"{type(error).__name__}: {error}")
+            logger.warning("A2A task %s did not end in order: %s", task_id, why)
 
 
 class _Handler(DefaultRequestHandler):

@@ -17,8 +17,6 @@ REQUESTS = "requests"
 ANSWERS = "answers"
 """The key of a data part that answers them by their ids."""
 
-WAITING = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED)
-
 _YES = frozenset(("yes", "y", "ok", "okay", "true", "approve", "approved", "allow", "allowed", "confirm"))
 _NO = frozenset(("no", "n", "false", "deny", "denied", "decline", "declined", "reject", "rejected", "cancel"))
 
