@@ -196,7 +196,7 @@ class Client(Openable, Overview, Asked):
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
         self._asker: Asker | None = None
-        self._conversations = Conversations(self._store, self._redact)
+        self._conversations = Conversations(self._store, self._redact, self._sources.withdraw)
         ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._conversations.settle)
         self._life = Life(start=self._start, ends=ends, release=self._release)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from toolnexus import (
     Client,
     FunctionModel,
     MediaPart,
+    MemoryStore,
     OnRequest,
     Pending,
     RemoteAgent,
@@ -25,6 +27,7 @@ from toolnexus import (
     Suspended,
     assistant,
 )
+from toolnexus.agents import remote
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.testing import ScriptedModel, call, reply
 
@@ -201,6 +204,52 @@ async def test_a_question_can_be_given_up(base: str) -> None:
         assert (await c.run(far, "echo hi", conversation="ann")).text == "echo: hi"
         texts = [message.text for message in await c.conversation("ann").messages()]
     assert texts == ["ask", "Which colour?", "echo hi", "echo: hi"]
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_task_whose_question_is_given_up_is_cancelled(
+    base: str, seen: Seen, tmp_path: Path, below: bool
+) -> None:
+    """[A2A-27] Also from another process, and of a run below."""
+
+    def fresh() -> Client:
+        far = RemoteAgent("far", url=f"{base}/v1")
+        return client(far, model=asking(), store=SqliteStore(tmp_path / "chat.db"))
+
+    async with fresh() as c:
+        waiting = await (
+            c.ask("go", conversation="ann") if below else c.run("far", "ask", conversation="ann")
+        )
+        assert waiting.status == "pending" and not seen.cancelled.is_set()
+    async with fresh() as c:
+        await c.conversation("ann").discard_pending()
+        assert seen.cancelled.is_set()
+        assert await c.conversation("ann").pending() == ()
+
+
+async def test_a_question_of_an_agent_that_is_gone_is_given_up(
+    base: str, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[A2A-27] No error, whether it is down, is silent or is no agent; and no wait beyond the bound."""
+    monkeypatch.setattr(remote, "WITHDRAW_SECONDS", 0.2)
+    far, store = RemoteAgent("far", url=f"{base}/v1"), MemoryStore()
+    seen.stubborn.set()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silence = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        down = RemoteAgent("far", card=_card("http://127.0.0.1:9"))
+        for gone in (down, RemoteAgent("far", card=_card(silence)), RemoteAgent("far", url=silence), far):
+            async with client(far, store=store) as c:
+                assert (await c.run("far", "ask", conversation="ann")).status == "pending"
+            chat = client(gone, store=store).conversation("ann")
+            async with asyncio.timeout(5):
+                await chat.discard_pending()
+            assert await chat.pending() == ()
+    seen.stubborn.clear()
+
+
+def _card(url: str) -> dict[str, Any]:
+    interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {"name": "far", "description": "Far.", "version": "1", "supportedInterfaces": [interface]}
 
 
 async def test_an_agent_may_ask_again_until_its_turns_are_over(base: str, seen: Seen) -> None:

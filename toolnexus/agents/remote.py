@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from toolnexus.core.files import read_text, reason
 from toolnexus.core.names import model_names, sanitize
 from toolnexus.core.options import expect, install, seconds, wrong
 from toolnexus.core.strict_json import decode
+from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.core.usage import Budget
 from toolnexus.engine.delegate import delegated
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 CARD_SECONDS = 10.0
 """The longest that a client waits for a card when it opens."""
+WITHDRAW_SECONDS = 5.0
+"""The longest that giving up a question waits for the agent that asked it."""
 _MOST_CARD = 1 << 20
 _MOST_SKILLS = 100
 _MOST_TEXT = 1000
@@ -174,6 +178,17 @@ class RemoteAgent:
         self._skills.check([skill.id for skill in skills], f"remote agent {self.name!r}: skills")
         admitted = [skill for skill in skills if self._skills.admits(skill.id)]
         self._tools = tuple(self._as_tools(found, admitted))
+
+    async def withdraw(self, request: Request) -> None:
+        """Cancel the task that asked, if it is ours. Takes some seconds at most, and raises nothing."""
+        asked = request.data or {}
+        if asked.get("agent") == self.name and isinstance(task_id := asked.get("taskId"), str):
+            with suppress(Exception):  # an agent that is gone has nothing to stop
+                async with asyncio.timeout(WITHDRAW_SECONDS):
+                    found = await self.found()
+                    from toolnexus.agents.remote_run import cancel
+
+                    await cancel(self, found, task_id)
 
     async def aclose(self) -> None:
         """Nothing is open: a run ends its own connection."""

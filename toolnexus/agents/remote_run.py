@@ -261,6 +261,12 @@ class RemoteRun:
         return ""
 
 
+async def cancel(remote: RemoteAgent, found: Found, task_id: str) -> None:
+    """Tell `remote` that nobody waits for this task any more."""
+    async with connected(found, remote.headers, remote.timeout, remote.redact) as connection:
+        await Exchange(connection, headers=_trace(), task_id=task_id).cancel()
+
+
 def _open_question(stood: FramePoint, name: str) -> Request:
     """The question of a run that goes on. Raises `RunError` when it has none."""
     for waiting in stood.waiting.values():

@@ -27,6 +27,10 @@ from toolnexus.stores.base import Store
 logger = logging.getLogger("toolnexus.conversations")
 
 
+Withdraw = Callable[[Sequence[Request]], Awaitable[None]]
+"""Tells whoever asked that nobody answers any more. Raises nothing."""
+
+
 class _Ask:
     """One ask in flight. A task that a tool starts keeps its context, and may ask again afterwards."""
 
@@ -62,9 +66,10 @@ class _Ended(NamedTuple):
 class Conversations:
     """The conversations of one client over its store."""
 
-    def __init__(self, store: Store, redact: Redactor) -> None:
+    def __init__(self, store: Store, redact: Redactor, withdraw: Withdraw) -> None:
         self._store = store
         self._redact = redact
+        self._withdraw = withdraw
         self._key = object()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._inboxes: dict[str, list[Message]] = {}
@@ -270,9 +275,10 @@ class Conversations:
                 await Transcripts(self._store, id).keep_all(end.below)
                 try:
                     await self._store.append(id, end.messages, version)
-                    return
+                    break
                 except StoreConflict:
                     continue
+        await self._withdraw(end.requests)
 
     async def messages(self, id: str) -> tuple[Message, ...]:
         """The stored messages, every call answered."""
@@ -356,7 +362,8 @@ class Conversation:
     async def discard_pending(self) -> None:
         """Give up the open run, also one that is being resumed: the conversation goes on without it.
 
-        Its calls are answered, finished results stay; of a run that cannot be read they are lost.
+        Its calls are answered, finished results stay; of a run that cannot be read they are lost. Tasks of
+        remote agents that wait for an answer are cancelled, if that takes no longer than a few seconds.
         """
         await self._conversations.discard_pending(self.id)
 

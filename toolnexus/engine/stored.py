@@ -35,8 +35,10 @@ class Ending(NamedTuple):
 
     messages: Sequence[Message]
     """Behind those that are there."""
-    below: Sequence[RunResult]
+    below: Sequence[RunResult] = ()
     """The runs below it that waited, as they are left."""
+    requests: Sequence[Request] = ()
+    """What it had asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +151,8 @@ class StoredRun:
 
         notes = notes_of(frame, ledger, redact)
         below = [left.result for left in all_given_up(frame, ledger, redact)]
-        return Ending([*_results(frame.messages or loaded, result), *notes, *self.inbox], below)
+        messages = [*_results(frame.messages or loaded, result), *notes, *self.inbox]
+        return Ending(messages, below, self.snapshot.requests)
 
 
 def _unreadable(id: str, error: Exception) -> RunError:
@@ -188,7 +191,7 @@ def given_up(
         stored = StoredRun.read(id, state)
     except RunError as error:
         logger.warning("conversation %r: what its open run had done is lost: %s", id, error)
-        return Ending(_results(loaded, lambda call: ToolResultPart(call.id, LOST, is_error=True)), [])
+        return Ending(_results(loaded, lambda call: ToolResultPart(call.id, LOST, is_error=True)))
     return None if stored is None else stored.ending(loaded, redact)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool
 from toolnexus.errors import SourceError
 from toolnexus.runtime.concurrency import run_all
@@ -126,6 +127,12 @@ class Sources:
             logger.warning("source %r is not available: %s", source.name, error)
             if not isinstance(source, McpSource):
                 self.failures[source.name] = str(error)
+
+    async def withdraw(self, requests: Sequence[Request]) -> None:
+        """Tell those of elsewhere who asked that nobody answers any more. Raises nothing."""
+        asking = [tell for s in self._every() if (tell := getattr(s, "withdraw", None)) is not None]
+        if jobs := [partial(tell, request) for request in requests for tell in asking]:
+            await run_all(jobs)
 
     async def aclose(self) -> None:
         """Close everything at once."""
