@@ -76,9 +76,13 @@ def build(root: dict[str, Any], where: str, options: Options, address: str | Non
             if (tool := _tool(name, operation, reader, document.title, options, own)) is not None:
                 tools.append(tool)
             report.take(own.lines)
+    advice = security.advice
     if not operations and not report.lines:
-        report.add(("paths",), "there is no operation")
-    return Built(tools, report.lines, security.advice)
+        if "paths" in root or "webhooks" not in root:
+            report.add(("paths",), "there is no operation")
+        else:
+            advice = "it has webhooks only, which others call; there are no tools"
+    return Built(tools, report.lines, advice)
 
 
 def _tool(
