@@ -91,6 +91,31 @@ def test_a_place_for_tasks_is_looked_at(
     assert code == 0 and "pip install '.[serve-sqlite]' in its clone" in said.splitlines()[0]
 
 
+def test_a_remark_about_the_file_of_another_host_is_told_once(tmp_path: Path) -> None:
+    """[CLI-125] With its place in the document; by other commands too."""
+    (tmp_path / ".mcp.json").write_text("{}")
+    (tmp_path / "c.toml").write_text(
+        'model = "openai:m"\nbase_url = "http://127.0.0.1:9"\nmcp = ".mcp.json"\n'
+    )
+    checked = cli(tmp_path, "config", "check", "c.toml")
+    remark = f"{tmp_path / '.mcp.json'}: it holds no server"
+    assert (checked.stdout, checked.stderr) == (f"note: c.toml: mcp: {remark}\nc.toml: ok\n", "")
+    assert cli(tmp_path, "tools", "--config", "c.toml").stderr == f"note: {remark}\n"
+
+
+def test_messages_speak_of_options_and_keys(tmp_path: Path) -> None:
+    """[CLI-126] Not of arguments in Python, which nobody at a terminal gives."""
+    header = "---\nname: x\ndescription: d\nmodel: sonnet\nmcpServers: [a]\n---\nhello\n"
+    (tmp_path / "x.md").write_text(header)
+    said = cli(tmp_path, "agents", "--agents", "x.md").stderr
+    assert "--agent-model sonnet=PROVIDER:NAME" in said and "--mcp FILE" in said
+    assert "models=" not in said and "Client(" not in said
+    api = {"openapi": "3.1.0", "paths": {"/x": {"get": {}}}}
+    (tmp_path / "api.json").write_text(json.dumps(api))
+    refused = cli(tmp_path, "tools", "--openapi", "api.json").stderr
+    assert refused.endswith("; give base_url in a document, [openapi.NAME]\n")
+
+
 def test_the_schema_is_printed(tmp_path: Path) -> None:
     """[CLI-83] As JSON that is itself a valid schema."""
     done = cli(tmp_path, "config", "schema")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -100,15 +102,26 @@ def test_an_endpoint_without_a_named_model_is_asked_for_one() -> None:
         choose(base_url="http://127.0.0.1:9/v1")
 
 
-@pytest.mark.parametrize("command", [["run", "hi"], ["chat"], ["demo", "--live"]])
-def test_without_a_model_three_ways_are_named(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """[CLI-63] No key and no server: exit code 2 and three lines to paste."""
+@pytest.mark.parametrize("command", [["run", "hi"], ["chat"], ["demo", "--live"], ["translate", "-"]])
+def test_without_a_model_three_ways_are_named(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[CLI-63] No key and no server: exit code 2 and three lines to paste, whatever the command."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
     assert main(command) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "toolnexus: no model is set. Three ways to go on, each a line to paste:"
     ways = [line.split("#")[0].strip() for line in lines if line.startswith("  ")]
-    assert [way.split()[0] for way in ways] == ["export", "ollama", "toolnexus"]
+    assert [way.split()[0] for way in ways] == ["export", "ollama", "export"]
     assert lines[-1].endswith("toolnexus demo")
+
+
+def test_the_third_way_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[CLI-63] Variables alone name any other endpoint, for every command."""
+    with listing(models("only")) as (port, _):
+        monkeypatch.setenv("TOOLNEXUS_MODEL", "openai:mine")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        assert choose().spec == "openai:mine"
 
 
 def test_a_model_without_its_key_gets_the_same_answer(

@@ -153,6 +153,10 @@ def test_builtins_that_change_things_must_be_asked_for(tmp_path: Path) -> None:
             assert run(endpoint, "hi", "--workdir", str(tmp_path), *options) == 0
             offered = {t["function"]["name"] for t in endpoint.requests[-1].body.get("tools", [])}
             assert offered == expected
+        api = {"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1:9"}], "paths": {"/x": {"get": {}}}}
+        (tmp_path / "api.json").write_text(json.dumps(api))
+        assert run(endpoint, "hi", "--no-builtins", "--openapi", str(tmp_path / "api.json")) == 0
+        assert [t["function"]["name"] for t in endpoint.requests[-1].body["tools"]] == ["get_x"]
         assert run(endpoint, "hi", "--workdir", str(tmp_path), "--builtins", "all") == 0
         offered = {t["function"]["name"] for t in endpoint.requests[-1].body["tools"]}
         assert offered >= {"read", "write", "bash"}

@@ -116,8 +116,11 @@ def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
         ({"a2a": {"token": "${NO_SUCH}"}}, (), "a2a.token: needs the environment variable 'NO_SUCH'"),
         ({"mcpServer": {}}, ("--host", "0.0.0.0"), "host='0.0.0.0' is reached from other machines"),
         ({"mcpServer": {}}, ("--token-env", "NO_SUCH"), "--token-env: the environment has no 'NO_SUCH'"),
-        ({"mcpServer": {"agents": ["helpr"]}}, (), "mcp.agents: there is no 'helpr'"),
+        ({"mcpServer": {"agents": ["helpr"]}}, (), "toolnexus: mcpServer.agents: there is no 'helpr'"),
         ({"mcpServer": {}}, ("--port", "x"), "'x' must be a port, 0 to 65535"),
+        ({"a2a": {"agent": "nobody"}}, (), "a2a.agent: there is no agent 'nobody'; registered: ['helper']"),
+        ({"mcpServer": {"tools": ["raed"]}}, (), "toolnexus: mcpServer.tools: there is no 'raed'"),
+        ({"mcpServer": {}}, ("--host", "0.0.0.0"), "give a token (--token-env NAME), or --allow-anonymous"),
     ],
 )
 def test_what_cannot_be_served_is_told(

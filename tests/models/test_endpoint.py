@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -176,6 +177,24 @@ def test_a_wrong_script_file_is_one_line(
         main()
     (line,) = capsys.readouterr().err.splitlines()
     assert left.value.code == 2 and line.startswith(f"{script}: ") and said in line
+
+
+@pytest.mark.parametrize("port", ["taken", "70000"])
+def test_a_port_that_cannot_be_had_is_one_line(
+    port: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[WIRE-48] And exit code 2; a `ConfigError` in Python, and nothing is left behind."""
+    script = tmp_path / "s.json"
+    script.write_text("[]")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = port.replace("taken", str(taken.getsockname()[1]))
+        monkeypatch.setattr(sys, "argv", ["endpoint", "--script", str(script), "--port", port])
+        with pytest.raises(SystemExit) as left:
+            main()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert left.value.code == 2 and line.startswith(f"cannot listen on port {port}: ")
+        with pytest.raises(ConfigError, match=f"port {port}"), ScriptedEndpoint([], port=int(port)):
+            pass
 
 
 def test_it_runs_from_the_command_line(tmp_path: Path) -> None:

@@ -210,10 +210,9 @@ def _builtins(options: Namespace) -> bool | Sequence[str] | None:
 
 def _agents(builtins: bool | Sequence[str], *, more: bool) -> list[Agent]:
     """Two agents that look and change nothing of their own; servers and skills are theirs, too."""
-    if isinstance(builtins, bool):
-        look = list(_LOOK) if builtins else []
-    else:
-        look = [name for name in _LOOK if name in builtins]
+    if builtins is False:  # then there is no `task` to reach them with
+        return []
+    look = [name for name in _LOOK if builtins is True or name in builtins]
     if not look and not more:
         return []
     tools = {"builtins": look}

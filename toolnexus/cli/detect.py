@@ -30,7 +30,7 @@ _NO_CHAT = ("embed", "rerank", "whisper")
 WAYS = """Three ways to go on, each a line to paste:
   export OPENAI_API_KEY=sk-...         # or ANTHROPIC_API_KEY; then the same command again
   ollama run qwen3                     # a model on this machine is found by itself
-  toolnexus run --model openai:NAME --base-url http://HOST:PORT/v1 "hello"     # any other endpoint
+  export TOOLNEXUS_MODEL=openai:NAME OPENAI_BASE_URL=http://HOST:PORT/v1     # any other endpoint
 To see it work without any model: toolnexus demo"""
 
 
@@ -110,7 +110,7 @@ def _served(url: str, api_key: str | None, why: str) -> Found:
     try:
         _, key = endpoint("openai", url, api_key)
     except ConfigError as error:
-        raise UsageError(f"{why}: {_spoken(error)}\n{WAYS}") from error
+        raise UsageError(f"{why}: {error}\n{WAYS}") from error
     model = first_model(url, key, ASK_SECONDS)
     if model is None:
         raise UsageError(
@@ -124,13 +124,8 @@ def _with_key(found: Found) -> Found:
     try:
         endpoint(provider, found.base_url, found.api_key)
     except ConfigError as error:
-        raise UsageError(f"model {found.spec!r} ({found.why}): {_spoken(error)}\n{WAYS}") from error
+        raise UsageError(f"model {found.spec!r} ({found.why}): {error}\n{WAYS}") from error
     return found
-
-
-def _spoken(error: ConfigError) -> str:
-    """An error about a key, with the options of the command line for those of Python."""
-    return str(error).replace("api_key=…", "--api-key-env NAME").replace("base_url=…", "--base-url URL")
 
 
 def first_model(url: str, key: str | None = None, seconds: float = PROBE_SECONDS) -> str | None:

@@ -61,5 +61,7 @@ def _remedy(error: Exception, options: argparse.Namespace) -> str:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"toolnexus: {text}", file=sys.stderr)
+    from toolnexus.cli.spoken import spoken
+
+    print(f"toolnexus: {spoken(text)}", file=sys.stderr)
     return code

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 
+from toolnexus.cli.spoken import spoken
 from toolnexus.cli.view.words import printable
 
 
@@ -25,7 +26,7 @@ class Notes(logging.Handler):
     def say(self, line: str) -> None:
         if line not in self._said:
             self._said.add(line)
-            print(printable(f"note: {line}"), file=sys.stderr)
+            print(printable(f"note: {spoken(line)}"), file=sys.stderr)
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name not in self._reported:

@@ -20,6 +20,8 @@ from toolnexus.cli.groups import (
 )
 
 FAULTS = ("kill-server", "hang", "deny", "limit")
+MCP_FILES = ("toolnexus.mcp",)
+"""What `config check` reports in words of its own."""
 REPORTED = ("toolnexus.skills", "toolnexus.sources")
 """Loggers whose warnings `tools`, `agents` and `conformance` report in words of their own."""
 
@@ -239,6 +241,7 @@ def _add_config(commands: Commands) -> None:
     )
     check.add_argument("files", nargs="+", metavar="FILE", help="a .toml, .json or .yaml file")
     check.add_argument("--json", action="store_true", help="one JSON object for each file, a line each")
+    check.set_defaults(reported=MCP_FILES)
     add_command(
         actions,
         "schema",

@@ -9,10 +9,10 @@ import argparse
 import asyncio
 import inspect
 import json
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -105,7 +105,13 @@ class ScriptedEndpoint:
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.05, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:  # taken, forbidden, no port
+            await self.__aexit__()
+            code = getattr(error, "errno", None)
+            why = os.strerror(code) if code else error
+            raise ConfigError(f"cannot listen on port {self._port}: {why}") from None
         self._port = int(self._runner.addresses[0][1])
         return self
 
@@ -119,7 +125,11 @@ class ScriptedEndpoint:
         thread = threading.Thread(target=loop.run_forever, name="scripted-endpoint", daemon=True)
         thread.start()
         self._thread = (loop, thread)
-        asyncio.run_coroutine_threadsafe(self.__aenter__(), loop).result(timeout=10)
+        try:
+            asyncio.run_coroutine_threadsafe(self.__aenter__(), loop).result(timeout=10)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
@@ -284,8 +294,12 @@ def main() -> None:
         parser.exit(2, f"{given.script}: {error}\n")
     except ValueError as error:
         parser.exit(2, f"{given.script}: no JSON: {error}\n")
-    with suppress(KeyboardInterrupt):
+    try:
         asyncio.run(_serve(endpoint))
+    except ConfigError as error:  # of the port
+        parser.exit(2, f"{error}\n")
+    except KeyboardInterrupt:
+        return
 
 
 if __name__ == "__main__":

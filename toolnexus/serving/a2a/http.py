@@ -19,6 +19,8 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Mount
 
 from toolnexus.client import Client
+from toolnexus.errors import ConfigError
+from toolnexus.runtime.context import Runnable
 from toolnexus.serving.a2a.card import JSONRPC, REST, add_skills, make_card
 from toolnexus.serving.a2a.executor import STREAMS, Executor
 from toolnexus.serving.a2a.tasks import Tasks
@@ -43,7 +45,7 @@ class A2AHttp:
     def __init__(self, client: Client, options: A2AOptions, load: Load, limits: Limits, url: str) -> None:
         self._client = client
         self._tasks = Tasks(options.tasks, options.retention_days, load.most, self._forget)
-        target = None if options.agent is None else client._target(options.agent)
+        target = None if options.agent is None else _target(client, options.agent)
         self._executor = Executor(client, target, self._tasks, load, limits.deadline)
         self._target = target
         self._card = make_card(client, options, options.url or url, target)
@@ -131,6 +133,13 @@ class _ContextBuilder(DefaultServerCallContextBuilder):
         context.state[TICKET] = request.scope.get(TICKET)
         context.state[STREAMS] = request.url.path.endswith(":stream")
         return context
+
+
+def _target(client: Client, agent: str | Runnable) -> Runnable:
+    try:
+        return client._target(agent)
+    except ConfigError as error:
+        raise ConfigError(f"a2a.agent: {error}") from None
 
 
 def _starts(path: str, body: Any) -> bool:
