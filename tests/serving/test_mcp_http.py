@@ -16,6 +16,7 @@ from mcp import MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.serving.kit import PNG, Kit, client
+from tests.serving.test_frame import calling, headers
 from toolnexus import Answer, Client, MediaPart, NameConflict, Request, ToolContext, pending, serve, tool
 from toolnexus.errors import UnknownNames
 from toolnexus.testing import ScriptedModel
@@ -298,12 +299,19 @@ async def test_questions_are_put_to_a_caller_that_can_be_asked(served: Served, e
     assert served.kit.paid == ["ann", "cid"]
 
 
-@both_eras
-async def test_a_caller_that_cannot_be_asked_reads_the_question(served: Served, era: str) -> None:
-    """[MCPS-11] It is an error result, and nothing was done."""
-    async with served.caller(era) as caller:
+async def test_a_caller_that_cannot_be_asked_reads_the_question(served: Served) -> None:
+    """[MCPS-11] In an error that names the capability, with status 400, or in a result; nothing was done."""
+    async with served.caller("legacy") as caller:
         result = await caller.call_tool("pay", {"to": "ann"})
-        assert result.is_error and "pay ann?" in text(result) and served.kit.paid == []
+        assert result.is_error and "pay ann?" in text(result)
+    async with served.caller("auto") as caller:
+        with pytest.raises(MCPError, match=r"pay ann\?") as refused:
+            await caller.call_tool("pay", {"to": "ann"})
+        assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+        assert refused.value.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    async with httpx2.AsyncClient(headers={**HEADERS, **headers("pay")}, timeout=20) as http:
+        assert (await http.post(served.url, json=calling("pay", to="ann"))).status_code == 400
+    assert served.kit.paid == []
 
 
 async def test_an_answer_is_for_one_call_and_once(served: Served) -> None:

@@ -30,7 +30,7 @@ from toolnexus.runtime.snapshot import Waiting
 from toolnexus.serving.load import TICKET, Load, Ticket
 from toolnexus.serving.mcp.content import call_result, failed
 from toolnexus.serving.mcp.progress import Reader, reported
-from toolnexus.serving.mcp.questions import answer, elicitation
+from toolnexus.serving.mcp.questions import answer, elicitation, lacking
 from toolnexus.tools.invoke import invoke
 
 logger = logging.getLogger("toolnexus.serving")
@@ -133,12 +133,17 @@ class Calls:
 
     def _asked(self, stood: _Stood, ctx: Context) -> Result:
         """The questions of a call, which comes again with the answers; an error for a caller that cannot."""
-        requests = stood.waiting.requests
-        forms = {r.id: elicitation(r, ctx.session.client_capabilities) for r in requests}
+        requests, able = stood.waiting.requests, ctx.session.client_capabilities
+        forms = {r.id: elicitation(r, able) for r in requests}
         asked = {id: types.ElicitRequest(params=form) for id, form in forms.items() if form is not None}
-        if len(asked) < len(forms) or ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            prompts = "; ".join(r.prompt for r in requests)
-            return failed(f"nobody could answer (the question was: {prompts})")
+        is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if len(asked) < len(forms) or not is_modern:
+            why = f"nobody could answer (the question was: {'; '.join(r.prompt for r in requests)})"
+            missing = next((data for r in requests if (data := lacking(r, able)) is not None), None)
+            if is_modern and missing is not None:
+                data = missing.model_dump(by_alias=True, mode="json", exclude_none=True)
+                raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, why, data)
+            return failed(why)
         now = time.monotonic()
         for token in [t for t, other in self._stood.items() if other.until < now]:
             del self._stood[token]

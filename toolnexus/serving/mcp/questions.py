@@ -16,20 +16,33 @@ def elicitation(
     request: Request, able: types.ClientCapabilities | None
 ) -> types.ElicitRequestFormParams | types.ElicitRequestURLParams | None:
     """`request` in MCP's words; None when a caller that is `able` to do this much cannot put it."""
-    if able is None or (modes := able.elicitation) is None:
+    if lacking(request, able) is not None:
         return None
     if request.url is not None:
-        if modes.url is None:
-            return None
         return types.ElicitRequestURLParams(
             message=request.prompt, url=request.url, elicitation_id=request.id
         )
-    if modes.form is None and modes.url is not None:
-        return None
     schema = _form(request)
     if schema is None:
         return None
     return types.ElicitRequestFormParams(message=request.prompt, requested_schema=schema)
+
+
+def lacking(
+    request: Request, able: types.ClientCapabilities | None
+) -> types.MissingRequiredClientCapabilityErrorData | None:
+    """What a caller that is `able` to do this much would have to be able to do to be asked `request`."""
+    modes = able.elicitation if able is not None else None
+    if request.url is not None:
+        has_mode = modes is not None and modes.url is not None
+        mode = types.ElicitationCapability(url=types.UrlElicitationCapability())
+    else:
+        has_mode = modes is not None and (modes.form is not None or modes.url is None)
+        mode = types.ElicitationCapability(form=types.FormElicitationCapability())
+    if has_mode:
+        return None
+    required = types.ClientCapabilities(elicitation=mode)
+    return types.MissingRequiredClientCapabilityErrorData(required_capabilities=required)
 
 
 def answer(request: Request, result: types.ElicitResult) -> Answer:
