@@ -232,6 +232,7 @@ def test_no_table_of_opencode_is_laxer_here(lines: list[tuple[str, str, str]]) -
         ({"steps": 0}, "steps: give a whole number of 1 or more"),
         ({"disable": "maybe"}, "disable: give true or false"),
         ({"prompt": "{file:./x.txt}"}, "prompt: no file is included; write the text of the prompt"),
+        ({"prompt": "Be brief. {file:./x.txt}"}, "prompt: no file is included; write the text of the prompt"),
         ({"permision": {"bash": "deny"}}, "'permision': this key does not limit an agent"),
         ({"system": "twice"}, "prompt: it is given twice"),
     ],
@@ -288,12 +289,23 @@ def test_an_agent_of_vs_code_loads(tmp_path: Path) -> None:
         ("tools: ['usages', 'search/codebase']", []),
         ("tools: ['io.example/files/read']", ["files_read"]),
         ("tools: read, search", ["read", "grep", "glob"]),
+        ("tools: [PowerShell, custom-agent]", ["bash", "task"]),
+        *((f"tools: [{name}]", ["edit", "write", "apply_patch"]) for name in ("Write", "NotebookEdit")),
     ],
 )
 def test_tools_of_vs_code(tmp_path: Path, line: str, tools: Any) -> None:
     """[AF-43] None given and `*` are all; a name of nothing here is left out, never more."""
     agent, _ = one(tmp_path, "x.agent.md", f"---\ndescription: d\n{line}\n---\np")
     assert (agent.name, agent.tools) == ("x", tools)
+
+
+def test_agents_of_a_user_are_read_like_those_of_a_project(tmp_path: Path) -> None:
+    """[AF-40] Where GitHub Copilot and Gemini CLI keep them."""
+    text = "---\nname: x\ndescription: d\ntools: [execute]\n---\np"
+    assert one(tmp_path, ".copilot/agents/x.md", text)[0].tools == ["bash"]
+    text = text.replace("execute", "run_shell_command")
+    agent, _ = one(tmp_path, ".config/gemini-cli/agents/x.md", text)
+    assert (agent.tools, agent.agents) == (["bash"], ())
 
 
 @pytest.mark.parametrize("line", ["disable-model-invocation: true", "infer: false"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from toolnexus.agents import fields
 from toolnexus.agents.fields import Keys
 from toolnexus.agents.format import Found, Remarks, Written
 from toolnexus.agents.listed import OTHERS_STAY, READ_ONLY
+from toolnexus.agents.markdown import Given, read_markdown
 from toolnexus.agents.rights import read_rights
-from toolnexus.engine.agent import Agent
 
 _KEYS = Keys(
     carried=("name", "description", "model", "readonly"),
@@ -21,27 +22,13 @@ _KEYS = Keys(
 
 def read_cursor_agent(written: Written) -> Sequence[Found]:
     """The agent that a Markdown file defines; none without front matter."""
-    remarks = Remarks()
-    matter = fields.front_matter(written.text, _KEYS, remarks)
-    if matter is None:
-        return [Found(None, remarks)] if remarks.wrong else []
-    given = fields.known(matter.fields, _KEYS, remarks)
-    remarks.name = fields.name_of(given, remarks, default=written.name)
+    return read_markdown(written, _KEYS, _options, may_lack_name=True)
+
+
+def _options(given: Given, written: Written, remarks: Remarks) -> dict[str, Any]:
     denied = None
     if fields.flag_of(given, "readonly", remarks, doubt=True):
         denied = list(READ_ONLY)
         remarks.lose("readonly", OTHERS_STAY)
-    description = fields.description_of(given, remarks)
     model = fields.model_of(fields.text_of(given, "model", remarks), written.models, remarks)
-    rights = read_rights(None, denied, None, remarks)
-    prompt = fields.prompt_of(matter.body, "body", remarks)
-    if remarks.wrong or remarks.name is None:
-        return [Found(None, remarks)]
-    agent = Agent(
-        name=remarks.name,
-        description=description,
-        system_prompt=prompt,
-        model=model,
-        tools=rights.tools,
-    )
-    return [Found(agent, remarks)]
+    return {"model": model, "tools": read_rights(None, denied, None, remarks).tools}

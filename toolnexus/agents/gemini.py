@@ -9,9 +9,9 @@ from toolnexus.agents import fields
 from toolnexus.agents.fields import Keys
 from toolnexus.agents.format import Found, Remarks, Written
 from toolnexus.agents.listed import names_in, tools_here
+from toolnexus.agents.markdown import Given, read_markdown
 from toolnexus.agents.rights import read_rights
 from toolnexus.core.usage import Budget
-from toolnexus.engine.agent import Agent
 
 _REMOTE = "make a RemoteAgent of its address"
 _KEYS = Keys(
@@ -45,37 +45,21 @@ _OURS: Mapping[str, Sequence[str]] = {
 
 def read_gemini_agent(written: Written) -> Sequence[Found]:
     """The agent that a Markdown file defines; none without front matter. As there, it delegates to nobody."""
-    remarks = Remarks()
-    matter = fields.front_matter(written.text, _KEYS, remarks)
-    if matter is None:
-        return [Found(None, remarks)] if remarks.wrong else []
-    given = fields.known(matter.fields, _KEYS, remarks)
-    remarks.name = fields.name_of(given, remarks)
+    return read_markdown(written, _KEYS, _options)
+
+
+def _options(given: Given, written: Written, remarks: Remarks) -> dict[str, Any] | None:
     kind = fields.text_of(given, "kind", remarks)
     if kind == "remote":
-        remarks.leave_out("kind", f"{_REMOTE}: Client(agents=[RemoteAgent(name=…, card=…)])")
-        return [Found(None, remarks)]
+        return remarks.leave_out("kind", f"{_REMOTE}: Client(agents=[RemoteAgent(name=…, card=…)])")
     if kind not in ("", "local"):
         remarks.fail("kind", f"{kind[:40]!r}; allowed are local and remote")
-    description = fields.description_of(given, remarks)
     max_turns = fields.count_of(given, "max_turns", remarks)
     minutes = fields.count_of(given, "timeout_mins", remarks)
     model = fields.model_of(fields.text_of(given, "model", remarks), written.models, remarks)
     rights = read_rights(_tools(given.get("tools"), remarks), None, None, remarks)
-    prompt = fields.prompt_of(matter.body, "body", remarks)
-    if remarks.wrong or remarks.name is None:
-        return [Found(None, remarks)]
-    agent = Agent(
-        name=remarks.name,
-        description=description,
-        system_prompt=prompt,
-        model=model,
-        tools=rights.tools,
-        agents=[],
-        max_turns=max_turns,
-        budget=None if minutes is None else Budget(seconds=60.0 * minutes),
-    )
-    return [Found(agent, remarks)]
+    budget = None if minutes is None else Budget(seconds=60.0 * minutes)
+    return {"model": model, "tools": rights.tools, "agents": [], "max_turns": max_turns, "budget": budget}
 
 
 def _tools(value: Any, remarks: Remarks) -> list[str] | None:

@@ -18,10 +18,13 @@ _BY_FOLDER: Mapping[str, AgentFormat] = {
     ".claude": read_claude_agent,
     ".opencode": read_opencode_agent,
     ".github": read_vscode_agent,
+    ".copilot": read_vscode_agent,
     ".cursor": read_cursor_agent,
     ".gemini": read_gemini_agent,
 }
 """The format of Markdown, by the nearest folder of a host above it."""
+_IN_CONFIG = {"opencode": ".opencode", "gemini-cli": ".gemini"}
+"""Folders below `~/.config`."""
 _CODEX = ".codex"
 _FOLDERS = ("agents", "agent")
 _DOCUMENTS = ("opencode.json", "opencode.jsonc")
@@ -67,7 +70,7 @@ def name_by_place(path: Path) -> str:
     """The path below the folder `agents` of its host, without its ending; elsewhere its name."""
     stem = path.name[: -len(path.suffix)].removesuffix(".agent")
     above = path.parts[:-1]
-    hosts = (*_BY_FOLDER, "opencode")
+    hosts = (*_BY_FOLDER, *_IN_CONFIG)
     below = [n + 1 for n, part in enumerate(above) if n and part in _FOLDERS and above[n - 1] in hosts]
     return "/".join((*above[max(below) :], stem)) if below else stem
 
@@ -77,6 +80,6 @@ def _host(path: Path) -> str:
     for part, above in zip(path.parts[-2::-1], (*path.parts[-3::-1], ""), strict=False):
         if part in _BY_FOLDER or part == _CODEX:
             return part
-        if (part, above) == ("opencode", ".config"):
-            return ".opencode"
+        if above == ".config" and part in _IN_CONFIG:
+            return _IN_CONFIG[part]
     return ""

@@ -9,8 +9,8 @@ from toolnexus.agents import fields
 from toolnexus.agents.fields import Keys
 from toolnexus.agents.format import Found, Remarks, Written
 from toolnexus.agents.listed import names_in, tools_here
+from toolnexus.agents.markdown import Given, read_markdown
 from toolnexus.agents.rights import read_rights
-from toolnexus.engine.agent import Agent
 
 _KEYS = Keys(
     carried=(
@@ -37,16 +37,17 @@ _FIND = ("grep", "glob")
 _CHANGE = ("edit", "write", "apply_patch")
 _OURS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("read", "readfile", "read/readfile", "notebookread"), ("read",)),
-    **dict.fromkeys(("edit", "editfiles", "edit/editfiles", "multiedit"), _CHANGE),
-    **dict.fromkeys(("createfile", "edit/createfile", "write"), ("write",)),
+    **dict.fromkeys("edit editfiles edit/editfiles multiedit write notebookedit".split(), _CHANGE),
+    **dict.fromkeys(("createfile", "edit/createfile"), ("write",)),
     **dict.fromkeys(("search",), _FIND),
     **dict.fromkeys(("textsearch", "search/textsearch", "grep"), ("grep",)),
     **dict.fromkeys(("filesearch", "search/filesearch", "listdirectory", "search/listdirectory"), ("glob",)),
     "glob": ("glob",),
-    **dict.fromkeys("execute shell bash runcommands runinterminal execute/runinterminal".split(), ("bash",)),
+    **dict.fromkeys("execute shell bash powershell runcommands".split(), ("bash",)),
+    **dict.fromkeys(("runinterminal", "execute/runinterminal"), ("bash",)),
     **dict.fromkeys(("web", "fetch", "web/fetch", "webfetch"), ("webfetch",)),
     **dict.fromkeys(("todo", "todos", "todowrite"), ("todowrite",)),
-    **dict.fromkeys(("agent", "runsubagent", "agent/runsubagent", "task"), ("task",)),
+    **dict.fromkeys(("agent", "runsubagent", "agent/runsubagent", "custom-agent", "task"), ("task",)),
     **dict.fromkeys(("askquestions", "vscode/askquestions"), ("question",)),
 }
 _SETS = frozenset("agent browser edit execute read search todo vscode web".split())
@@ -55,31 +56,16 @@ _SETS = frozenset("agent browser edit execute read search todo vscode web".split
 
 def read_vscode_agent(written: Written) -> Sequence[Found]:
     """The agent that a Markdown file defines; none without front matter."""
-    remarks = Remarks()
-    matter = fields.front_matter(written.text, _KEYS, remarks)
-    if matter is None:
-        return [Found(None, remarks)] if remarks.wrong else []
-    given = fields.known(matter.fields, _KEYS, remarks)
-    remarks.name = fields.name_of(given, remarks, default=written.name)
+    return read_markdown(written, _KEYS, _options, may_lack_name=True)
+
+
+def _options(given: Given, written: Written, remarks: Remarks) -> dict[str, Any] | None:
     hidden = fields.flag_of(given, "disable-model-invocation", remarks, doubt=True)
     if hidden or fields.text_of(given, "infer", remarks).lower() == "false":
-        remarks.leave_out("disable-model-invocation", "a model may not delegate to it, its file says")
-        return [Found(None, remarks)]
-    description = fields.description_of(given, remarks)
+        return remarks.leave_out("disable-model-invocation", "a model may not delegate to it, its file says")
     model = _model(given.get("model"), written.models, remarks)
     rights = read_rights(_tools(given.get("tools"), remarks), None, given.get("agents"), remarks)
-    prompt = fields.prompt_of(matter.body, "body", remarks)
-    if remarks.wrong or remarks.name is None:
-        return [Found(None, remarks)]
-    agent = Agent(
-        name=remarks.name,
-        description=description,
-        system_prompt=prompt,
-        model=model,
-        tools=rights.tools,
-        agents=rights.agents,
-    )
-    return [Found(agent, remarks)]
+    return {"model": model, "tools": rights.tools, "agents": rights.agents}
 
 
 def _tools(value: Any, remarks: Remarks) -> list[str] | None:

@@ -6,12 +6,13 @@ Our own names of keys and tools are accepted beside those of Claude Code.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from toolnexus.agents import fields
 from toolnexus.agents.fields import Keys
 from toolnexus.agents.format import Found, Remarks, Written
+from toolnexus.agents.markdown import Given, read_markdown
 from toolnexus.agents.rights import read_rights
-from toolnexus.engine.agent import Agent
 
 _KEYS = Keys(
     carried=("name", "description", "tools", "disallowedTools", "agents", "model", "maxTurns"),
@@ -33,28 +34,20 @@ _KEYS = Keys(
 
 def read_claude_agent(written: Written) -> Sequence[Found]:
     """The agent that a Markdown file defines; none without front matter."""
-    remarks = Remarks()
-    matter = fields.front_matter(written.text, _KEYS, remarks)
-    if matter is None:
-        return [Found(None, remarks)] if remarks.wrong else []
-    given = fields.known(matter.fields, _KEYS, remarks)
-    remarks.name = fields.name_of(given, remarks)
+    return read_markdown(written, _KEYS, _options)
+
+
+def _options(given: Given, written: Written, remarks: Remarks) -> dict[str, Any]:
     description = fields.description_of(given, remarks)
     if "<example>" in description:  # line ends that Claude Code escapes to write it on one line
         description = description.replace("\\n", "\n")
     max_turns = fields.count_of(given, "maxTurns", remarks)
     model = fields.model_of(fields.text_of(given, "model", remarks), written.models, remarks)
     rights = read_rights(given.get("tools"), given.get("disallowedTools"), given.get("agents"), remarks)
-    prompt = fields.prompt_of(matter.body, "body", remarks)
-    if remarks.wrong or remarks.name is None:
-        return [Found(None, remarks)]
-    agent = Agent(
-        name=remarks.name,
-        description=description,
-        system_prompt=prompt,
-        model=model,
-        tools=rights.tools,
-        agents=rights.agents,
-        max_turns=max_turns,
-    )
-    return [Found(agent, remarks)]
+    return {
+        "description": description,
+        "model": model,
+        "tools": rights.tools,
+        "agents": rights.agents,
+        "max_turns": max_turns,
+    }

@@ -88,11 +88,11 @@ def define(
 
 def _prompt(values: Mapping[str, Any], body: str | None, remarks: Remarks) -> str:
     texts = [fields.text_of(values, key, remarks) for key in ("prompt", "system")]
+    if any("{file:" in text for text in texts):
+        remarks.fail("prompt", "no file is included; write the text of the prompt")
     texts = [text for text in (*texts, (body or "").strip()) if text]
     if len(texts) > 1:
         remarks.fail("prompt", "it is given twice; keep one of 'prompt', 'system' and the text below")
-    if texts and texts[0].startswith("{file:"):
-        remarks.fail("prompt", "no file is included; write the text of the prompt")
     return texts[0] if texts else ""
 
 
