@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from a2a.types import Part
+from a2a.types import ListTasksRequest, Part
 from a2a.utils.errors import (
     InvalidParamsError,
     TaskNotCancelableError,
@@ -23,6 +23,7 @@ from tests.serving.callers import TOKEN, asked, calling, said, state, text
 from tests.serving.kit import PNG, Kit, client
 from toolnexus import Agent, Client, MediaPart, Outcome, RunContext, SkillDef, serve
 from toolnexus.protocols.a2a.parts import data_part
+from toolnexus.runtime.context import RunSettings
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -66,6 +67,48 @@ async def test_the_card_says_who_it_is_and_what_it_can(served: Served) -> None:
     assert places == {(path, binding, v) for path, binding in bindings for v in ("1.0", "0.3")}
     assert card["securitySchemes"]["bearer"]["httpAuthSecurityScheme"]["scheme"] == "bearer"
     assert TOKEN not in str(card)
+
+
+@pytest.mark.parametrize("data", [b'"\\ud800"', b"1e999", b"-Infinity", b"NaN"])
+async def test_what_cannot_be_told_back_is_refused(served: Served, data: bytes) -> None:
+    """[A2A-81] In data and metadata; kept, it would spoil every list of tasks."""
+    given = {"authorization": f"Bearer {TOKEN}", "a2a-version": "1.0", "content-type": "application/json"}
+    head = b'{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": {"messageId": "m", '
+    tail = b'"role": "ROLE_USER", "parts": [{"data": {"x": %b}}], "metadata": {"x": %b}}}}' % (data, data)
+    async with httpx.AsyncClient(headers=given, timeout=20) as http:
+        assert (await http.post(served.url, content=head + tail)).status_code == 400
+        listing = await http.post(served.url, json={"jsonrpc": "2.0", "id": 1, "method": "ListTasks"})
+        assert "tasks" in listing.json()["result"]
+
+
+class Odd:
+    name, description, settings = "odd", "Odd \ud800.", RunSettings()
+
+    def __init__(self, output: Any) -> None:
+        self.output = output
+
+    async def execute(self, input: Any, ctx: RunContext) -> Outcome:
+        return Outcome(output=self.output)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (float("inf"), "Infinity"),
+        ({"x": float("nan")}, '{"x": NaN}'),
+        ("half \ud800", "half \ufffd"),
+        ({"x": "\ud800"}, {"x": "\ufffd"}),
+        ({1: 2**70}, {"1": float(2**70)}),
+    ],
+)
+async def test_whatever_is_answered_can_be_told(output: Any, told: Any) -> None:
+    """[A2A-82] What JSON cannot say is text, and half of a character is U+FFFD; the card, too."""
+    async with Client(model=ScriptedModel([])) as owner, serve(owner, a2a={"agent": Odd(output)}) as server:
+        async with calling(server.url) as caller:
+            task = await caller.send("go")
+            (part,) = task.artifacts[0].parts
+            assert (part.text or MessageToDict(part.data)) == told
+            assert (await caller.client.list_tasks(ListTasksRequest())).tasks[0].id == task.id
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])

@@ -119,7 +119,17 @@ async def test_a_request_must_arrive_in_time(served: Served) -> None:
     assert answer.startswith(b"HTTP/1.1 408 ") and b"took too long" in answer
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"nul", b"\xff\xfe", b"[" * 9000, b'{"jsonrpc": "2.0"}'])
+SURROGATE, INFINITE = b'{"jsonrpc": "2.0", "id": "\\ud800"}', b'{"jsonrpc": "2.0", "id": 1e999}'
+METHODS = [b'{"jsonrpc": "2.0", "id": 1, "method": %b}' % method for method in (b"[]", b"{}", b"null", b"5")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"{", b"[]", b"nul", b"\xff\xfe", b"[" * 9000, b'{"jsonrpc": "2.0"}'),
+        *(SURROGATE, INFINITE, b'{"jsonrpc": "2.0", "id": NaN}', *METHODS),
+    ],
+)
 async def test_garbage_is_refused_and_harms_nobody(served: Served, body: bytes) -> None:
     """[SRV-05] A 4xx without a trace of what read it."""
     for given in ({**TOKEN, **MODERN}, {**TOKEN, "accept": MODERN["accept"]}):

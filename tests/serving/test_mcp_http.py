@@ -17,7 +17,18 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.serving.kit import PNG, Kit, client
 from tests.serving.test_frame import calling, headers
-from toolnexus import Answer, Client, MediaPart, NameConflict, Request, ToolContext, pending, serve, tool
+from toolnexus import (
+    Answer,
+    Client,
+    MediaPart,
+    NameConflict,
+    Request,
+    Tool,
+    ToolContext,
+    pending,
+    serve,
+    tool,
+)
 from toolnexus.errors import UnknownNames
 from toolnexus.testing import ScriptedModel
 
@@ -86,6 +97,57 @@ async def test_what_is_not_offered_cannot_be_called(served: Served, era: str) ->
                 await caller.call_tool(name, {"questions": []})
             assert refused.value.code == types.INVALID_PARAMS
             assert f"unknown tool {name!r}" in str(refused.value)
+
+
+@both_eras
+async def test_half_a_character_breaks_no_answer(era: str) -> None:
+    """[MCPS-19] In what a tool says, how it fails, what it asks and what is told of it."""
+
+    async def execute(arguments: dict[str, Any], ctx: ToolContext) -> Any:
+        if arguments["what"] == "fail":
+            raise ValueError("\ud800")
+        if arguments["what"] == "ask" and ctx.answer is None:
+            return pending(kind="approval", prompt="\ud800?")
+        ctx.emit("\ud800", progress=1)
+        return "said \ud800"
+
+    async def yes(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert params.message == "\ufffd?"
+        return types.ElicitResult(action="accept", content={})
+
+    schema = {"properties": {"what": {"type": "string", "description": "\ud800"}}}
+    odd = Tool("odd", "Odd \ud800.", schema, execute)
+    async with Client(model=ScriptedModel([]), builtins=False, tools=[odd]) as owner:
+        async with serve(owner, mcp=True) as server, asyncio.timeout(20):
+            async with McpClient(f"{server.url}/mcp", mode=era, elicitation_callback=yes) as caller:
+                (listed,) = (await caller.list_tools()).tools
+                assert listed.description == "Odd \ufffd." and "\ufffd" in str(listed.input_schema)
+                for what, said in (("say", "said \ufffd"), ("ask", "said \ufffd"), ("fail", "\ufffd")):
+                    assert said in text(await caller.call_tool("odd", {"what": what}))
+
+
+async def test_a_session_that_nobody_uses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[MCPS-23] It holds nothing then, and its id is unknown; there are only so many."""
+    monkeypatch.setattr("toolnexus.serving.mcp.http.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("toolnexus.serving.mcp.http.MOST_SESSIONS", 2)
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    given = {"accept": "application/json, text/event-stream"}
+    async with client(Kit()) as owner, serve(owner, mcp=True) as server, asyncio.timeout(20):
+        async with httpx2.AsyncClient(headers=given, timeout=20) as http:
+            before = asyncio.all_tasks()
+            begun = [await http.post(f"{server.url}/mcp", json=body) for _ in range(3)]
+            assert [response.status_code for response in begun] == [200, 200, 503]
+            while left := {task for task in asyncio.all_tasks() - before if "run_server" in repr(task)}:
+                await asyncio.wait(left)
+            again = {"mcp-session-id": begun[0].headers["mcp-session-id"]}
+            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+            assert (await http.post(f"{server.url}/mcp", json=ping, headers=again)).status_code == 404
+            assert (await http.post(f"{server.url}/mcp", json=body)).status_code == 200
 
 
 async def test_rules_hold_as_they_do_for_a_model(served: Served) -> None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.serving.load import TICKET, Load, Ticket
@@ -221,8 +222,25 @@ def _name(host: str) -> str:
 
 
 def _json(body: bytes) -> Any:
-    """What a body says; None for what is no JSON, which whoever reads it refuses."""
+    """What a body says; None for what is no JSON, which whoever reads it refuses.
+
+    Raises `_Refused` for what reads as JSON and cannot be written as such, or is no text: kept in a task, it
+    would spoil every list of tasks.
+    """
     try:
-        return json.loads(body)
+        value = json.loads(body, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+    if b"\\ud" in body.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise _Refused(400, "the body holds half of a surrogate pair, which is no text") from None
+    return value
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not isfinite(value):
+        raise _Refused(400, f"the body holds {number[:20]!r}, which is no number of JSON")
+    return value

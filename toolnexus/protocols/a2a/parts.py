@@ -20,6 +20,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from toolnexus.core.media import kind_of_suffix
 from toolnexus.core.messages import MediaPart, Message, Part, TextPart
+from toolnexus.core.unicode import encodable, encodable_json
 from toolnexus.errors import ConfigError
 
 _UNKNOWN = "application/octet-stream"
@@ -33,17 +34,22 @@ def to_a2a(parts: Iterable[Part]) -> list[A2APart]:
     for part in parts:
         if isinstance(part, TextPart):
             if part.text:
-                out.append(A2APart(text=part.text))
+                out.append(text_part(part.text))
         elif isinstance(part, MediaPart):
             content = {"url": part.url} if part.data is None else {"raw": b64decode(part.data)}
             out.append(A2APart(**content, media_type=part.mime_type, filename=part.name or ""))  # type: ignore[arg-type]
     return out
 
 
+def text_part(text: str) -> A2APart:
+    """A text as a part, whatever is in it."""
+    return A2APart(text=encodable(text))
+
+
 def data_part(value: Any) -> A2APart:
-    """A JSON value as a data part. Raises `ValueError` for what is no JSON."""
+    """A JSON value as a data part. Raises `ValueError` for what is no JSON, infinite numbers among it."""
     try:
-        return A2APart(data=ParseDict(value, Value()), media_type="application/json")
+        return A2APart(data=ParseDict(encodable_json(value), Value()), media_type="application/json")
     except (ParseError, TypeError, RecursionError) as error:
         raise ValueError(f"{type(value).__name__} cannot be sent as JSON: {error}") from error
 

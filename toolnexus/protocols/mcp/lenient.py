@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -18,12 +17,12 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from toolnexus.core.unicode import encodable
 from toolnexus.runtime.redact import Redactor
 
 logger = logging.getLogger("toolnexus.mcp")
 
 _USED = frozenset(("name", "description", "inputSchema"))
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def salvaged(line: bytes) -> JSONRPCMessage | None:
@@ -34,7 +33,7 @@ def salvaged(line: bytes) -> JSONRPCMessage | None:
     """
     try:
         given: Any = json.loads(line.decode("utf-8", "replace"))
-        text = _LONE_SURROGATE.sub("\ufffd", json.dumps(given, ensure_ascii=False))
+        text = encodable(json.dumps(given, ensure_ascii=False))
     except (ValueError, RecursionError):
         return None
     if not isinstance(given, dict):

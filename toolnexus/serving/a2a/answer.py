@@ -12,7 +12,7 @@ from a2a.types import Part
 from toolnexus.core.events import Event, Retrying, TextDelta, TurnStarted
 from toolnexus.core.messages import MediaPart, TextPart
 from toolnexus.core.result import RunResult
-from toolnexus.protocols.a2a.parts import data_part, to_a2a
+from toolnexus.protocols.a2a.parts import data_part, text_part, to_a2a
 
 ARTIFACT = "answer"
 INTERVAL = 0.1
@@ -52,9 +52,9 @@ class Artifact:
             await self._send(rest, append=False)
         elif not self._fresh and text.startswith(self._sent):
             if len(text) > len(self._sent):
-                await self._send([Part(text=text[len(self._sent) :])], append=True)
+                await self._send([text_part(text[len(self._sent) :])], append=True)
         else:
-            await self._send([Part(text=text)], append=False)
+            await self._send([text_part(text)], append=False)
 
     async def _flush(self) -> None:
         text = "".join(self._unsent)
@@ -64,7 +64,7 @@ class Artifact:
         append, self._fresh = not self._fresh, False
         self._sent = self._sent + text if append else text
         self._last = time.monotonic()
-        await self._send([Part(text=text)], append=append)
+        await self._send([text_part(text)], append=append)
 
     async def _send(self, parts: list[Part], *, append: bool) -> None:
         await self._updater.add_artifact(parts, artifact_id=ARTIFACT, name=ARTIFACT, append=append)

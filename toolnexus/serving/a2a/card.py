@@ -16,6 +16,7 @@ from a2a.types import (
 from toolnexus.client import Client
 from toolnexus.core.media import IMAGES, PDF
 from toolnexus.core.names import sanitize
+from toolnexus.core.unicode import encodable
 from toolnexus.runtime.context import Runnable
 from toolnexus.serving.options import A2AOptions
 
@@ -65,5 +66,6 @@ def add_skills(card: AgentCard, client: Client, target: Runnable | None) -> None
         found = [(target.name, target.description, "agent")]
     del card.skills[:]
     for name, description, tag in found or [(card.name, card.description, "agent")]:
+        name, description = encodable(name), encodable(description)
         skill = AgentSkill(id=sanitize(name), name=name, description=description or name, tags=[tag])
         card.skills.append(skill)

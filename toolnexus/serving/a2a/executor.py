@@ -20,7 +20,7 @@ from toolnexus.client import Client
 from toolnexus.core.messages import MediaPart, TextPart
 from toolnexus.core.result import RunResult
 from toolnexus.errors import Suspended
-from toolnexus.protocols.a2a.parts import from_a2a
+from toolnexus.protocols.a2a.parts import from_a2a, text_part
 from toolnexus.runtime.context import Runnable
 from toolnexus.serving.a2a.answer import Artifact
 from toolnexus.serving.a2a.questions import Unclear, asked_ids, question_parts, read_answers, state_of
@@ -175,7 +175,7 @@ class _Turn:
     ) -> None:
         """The last word about this message."""
         if isinstance(parts, str):
-            parts = [Part(text=parts)]
+            parts = [text_part(parts)]
         said = self._updater.new_agent_message(parts) if parts else None
         await self._updater.update_status(state, said, metadata=dict(metadata) if metadata else None)
 

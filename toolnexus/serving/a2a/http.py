@@ -145,4 +145,4 @@ def _target(client: Client, agent: str | Runnable) -> Runnable:
 def _starts(path: str, body: Any) -> bool:
     if path.endswith(("/message:send", "/message:stream")):
         return True
-    return isinstance(body, dict) and cast("dict[str, Any]", body).get("method") in _STARTS
+    return isinstance(body, dict) and str(cast("dict[str, Any]", body).get("method")) in _STARTS

@@ -9,7 +9,7 @@ from typing import Any, cast
 from a2a.types import Message, Part, Role, Task, TaskState
 
 from toolnexus.core.suspension import Answer, Request, check_answer
-from toolnexus.protocols.a2a.parts import data_part, plain
+from toolnexus.protocols.a2a.parts import data_part, plain, text_part
 from toolnexus.tools.arguments import explain
 
 REQUESTS = "requests"
@@ -38,7 +38,7 @@ def question_parts(requests: Sequence[Request], note: str = "") -> list[Part]:
     for request in wire:
         request.pop("digest", None)  # of no use to anybody but the run
     text = f"{note}\n{requests[0].prompt}" if note else requests[0].prompt
-    return [Part(text=text), data_part({REQUESTS: wire})]
+    return [text_part(text), data_part({REQUESTS: wire})]
 
 
 def asked_ids(task: Task) -> list[str]:

@@ -6,6 +6,7 @@ import mcp_types as types
 
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
+from toolnexus.core.unicode import encodable
 
 
 def call_result(result: ToolResult) -> types.CallToolResult:
@@ -17,17 +18,17 @@ def call_result(result: ToolResult) -> types.CallToolResult:
             text = text.replace(path, "a file of the server")
     blocks: list[types.ContentBlock] = [_block(part) for part in result.parts]
     if text or not blocks:
-        blocks.insert(0, types.TextContent(text=text))
+        blocks.insert(0, types.TextContent(text=encodable(text)))
     return types.CallToolResult(content=blocks, is_error=result.is_error)
 
 
 def failed(text: str) -> types.CallToolResult:
     """An error that a model can read."""
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=encodable(text))], is_error=True)
 
 
 def _block(part: MediaPart) -> types.ContentBlock:
-    name = part.name or "attachment"
+    name = encodable(part.name or "attachment")
     if part.data is None:
         return types.ResourceLink(name=name, uri=part.url or "", mime_type=part.mime_type or None)
     kind = part.mime_type.partition("/")[0]

@@ -16,6 +16,9 @@ from toolnexus.serving.mcp.server import ClientServer
 from toolnexus.serving.options import Limits, McpOptions
 
 PATH = "/mcp"
+MOST_SESSIONS = 2_000
+IDLE_SECONDS = 600.0
+"""How long a session of the handshake era is kept without a request or an open stream: few end theirs."""
 
 
 class McpHttp:
@@ -25,7 +28,10 @@ class McpHttp:
         self.server = ClientServer(client, options, load, limits)
         # Host, Origin and size are the gate's business
         self._sessions = StreamableHTTPSessionManager(
-            self.server.server, max_request_body_size=limits.max_body + 1
+            self.server.server,
+            session_idle_timeout=IDLE_SECONDS,
+            max_sessions=MOST_SESSIONS,
+            max_request_body_size=limits.max_body + 1,
         )
         self.routes: list[BaseRoute] = [Route(PATH, endpoint=StreamableHTTPASGIApp(self._sessions))]
         self.door = Door(PATH, options.token, _starts)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from mcp.server.session import ServerSession
 
 from toolnexus.core.events import Event, NodeStarted, SubAgentStarted, ToolProgress, TurnStarted
+from toolnexus.core.unicode import encodable
 from toolnexus.runtime.outbox import Outbox
 
 Reader = Callable[[Event], None]
@@ -44,7 +45,7 @@ async def _tell(outbox: Outbox, session: ServerSession) -> None:
         else:
             text = _words(event)
         last = figure
-        await session.report_progress(figure, total, text or None)
+        await session.report_progress(figure, total, encodable(text) or None)
 
 
 def _words(event: Event) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import mcp_types as types
 
 from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.unicode import encodable, encodable_json
 
 _PRIMITIVE = ("string", "number", "integer", "boolean")
 
@@ -18,14 +19,13 @@ def elicitation(
     """`request` in MCP's words; None when a caller that is `able` to do this much cannot put it."""
     if lacking(request, able) is not None:
         return None
+    prompt = encodable(request.prompt)
     if request.url is not None:
-        return types.ElicitRequestURLParams(
-            message=request.prompt, url=request.url, elicitation_id=request.id
-        )
+        return types.ElicitRequestURLParams(message=prompt, url=request.url, elicitation_id=request.id)
     schema = _form(request)
     if schema is None:
         return None
-    return types.ElicitRequestFormParams(message=request.prompt, requested_schema=schema)
+    return types.ElicitRequestFormParams(message=prompt, requested_schema=encodable_json(schema))
 
 
 def lacking(

@@ -18,6 +18,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 
 from toolnexus.client import Client
 from toolnexus.core.tools import Tool
+from toolnexus.core.unicode import encodable, encodable_json
 from toolnexus.serving.load import Load
 from toolnexus.serving.mcp.call import Calls, Context, Result
 from toolnexus.serving.mcp.offer import Offer
@@ -128,7 +129,8 @@ class ClientServer:
 
 
 def _declared(tool: Tool) -> types.Tool:
-    return types.Tool(name=tool.name, description=tool.description or None, input_schema=_schema_of(tool))
+    description = encodable(tool.description) or None
+    return types.Tool(name=tool.name, description=description, input_schema=encodable_json(_schema_of(tool)))
 
 
 def _schema_of(tool: Tool) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolnexus.core.unicode import encodable
+
 DEFAULT_SAMPLE = 10
 MAX_SHOWN = 4096
 """Characters of a description that the catalog shows."""
@@ -14,7 +16,6 @@ MAX_SHOWN = 4096
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _BREAK = re.compile(rf"[{_CONTROL}]")
 _UNSPEAKABLE = re.compile(rf"[{_CONTROL}\ud800-\udfff]")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLOCK_TAG = re.compile(r"<(?=\s*(?:/\s*)?skill_(?:content|files)\b)", re.I)
 _FILE_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:skill_content|skill_files|file)\b)", re.I)
 _ATTRIBUTE = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;"})
@@ -59,11 +60,6 @@ def sample_size(sample_limit: int) -> int:
 def one_line(text: str) -> str:
     """`text` with a space for every line break or other control character, and the white space there."""
     return " ".join([part for piece in _BREAK.split(encodable(text)) if (part := piece.strip())])
-
-
-def encodable(text: str) -> str:
-    """`text` with lone surrogates (bytes of a path that are not UTF-8) as U+FFFD."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def listable(file: str) -> bool:

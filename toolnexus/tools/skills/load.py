@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+from toolnexus.core.unicode import encodable
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.paths import open_file
 from toolnexus.tools.front_matter import FrontMatter, read_front_matter
-from toolnexus.tools.skills.definition import SkillDef, encodable, one_line, sample_size
+from toolnexus.tools.skills.definition import SkillDef, one_line, sample_size
 from toolnexus.tools.skills.walk import FILE, siblings, skill_files
 
 MAX_FILE = 1 << 20

@@ -14,12 +14,13 @@ from typing import Any, cast
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.options import expect, unknown_key
 from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.core.unicode import encodable
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.builtin.bounded import Clock, in_time
 from toolnexus.tools.filters import FilterSpec, NameFilter
 from toolnexus.tools.pre_approval import pre_approve
-from toolnexus.tools.skills.definition import SkillDef, catalog, encodable, one_line, render
+from toolnexus.tools.skills.definition import SkillDef, catalog, one_line, render
 from toolnexus.tools.skills.given import usable
 from toolnexus.tools.skills.load import (
     NOT_LOADED,
