@@ -32,6 +32,7 @@ def faulty(base: str) -> list[BaseRoute]:
         *agent(base, "empty", result({})),
         *agent(base, "number", result(7)),
         *agent(base, "deep", deep),
+        *agent(base, "wordy", wordy),
         *agent(base, "foreign", html, [interface(real.replace("127.0.0.1", "localhost"))]),
         *agent(base, "relative", html, [interface("../../../v1/rpc")]),
         *agent(base, "nowhere", html, [interface("file:///etc/passwd")]),
@@ -47,9 +48,9 @@ def agent(base: str, name: str, answer: Answer, offers: list[Any] | None = None)
     """An agent with a card, whose messages are answered so."""
 
     async def card(request: Request) -> Response:
-        return JSONResponse(
-            {"name": name, "supportedInterfaces": offers or [interface(f"{base}/{name}/rpc")]}
-        )
+        places = offers or [interface(f"{base}/{name}/rpc")]
+        able = {"streaming": answer is wordy}
+        return JSONResponse({"name": name, "capabilities": able, "supportedInterfaces": places})
 
     return [
         Route(f"/{name}/.well-known/agent-card.json", card),
@@ -119,6 +120,15 @@ async def packed(request: Request) -> Response:
 
 async def deep(request: Request) -> Response:
     return Response("[" * 100_000, media_type="application/json")
+
+
+async def wordy(request: Request) -> Response:
+    body = json.loads(await request.body())
+    task = {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}
+    other = {"taskId": "x" * 100_000, "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}
+    events = [{"task": task}, {"statusUpdate": other}]
+    lines = [json.dumps({"jsonrpc": "2.0", "id": body["id"], "result": event}) for event in events]
+    return Response("".join([f"data: {line}\n\n" for line in lines]), media_type="text/event-stream")
 
 
 async def a_list(request: Request) -> Response:

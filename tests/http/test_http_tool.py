@@ -126,6 +126,8 @@ async def test_without_a_schema_the_placeholders_and_names_are_texts() -> None:
         ({"timeout": 0}, "more than 0"),
         ({"timeout": "5"}, "a number of seconds"),
         ({"query": "q"}, "query=['q']"),
+        ({"query": [None]}, "it holds the names of arguments"),
+        ({"query": [["q"]]}, "it holds the names of arguments"),
         ({"query": ["id"], "url": "https://x.test/{id}"}, "keep one"),
         ({"headers": {"X": "a\nb"}}, "control character"),
         ({"headers": {"X": 5}}, "must be texts"),
@@ -137,6 +139,8 @@ async def test_without_a_schema_the_placeholders_and_names_are_texts() -> None:
         ({"query": ["q"], "input_schema": {"properties": {"id": {}}}}, "'q' of the query is no property"),
         ({"input_schema": []}, "give a JSON Schema"),
         ({"input_schema": {"default": {1, 2}}}, "is no JSON"),
+        ({"input_schema": {"default": float("inf")}}, "is no JSON"),
+        ({"query": ["q"], "input_schema": {"properties": {1: {}}}}, "'q' of the query is no property"),
         (
             {"method": "POST", "body": "raw", "input_schema": {"properties": {"body": {}, "z": {}}}},
             "only 'body' is sent",

@@ -140,7 +140,7 @@ class RemoteRun:
                 return Outcome()
             if reply.state not in _KINDS:
                 detail = f": {_cut(reply.said)}" if reply.said.strip() else ""
-                raise RunError(run.redact(f"A2A task {reply.task_id} {reply.state}{detail}"))
+                raise RunError(run.redact(f"A2A task {_cut(reply.task_id)} {reply.state}{detail}"))
             request, reply = self._question(reply), None
 
     async def _sent(self, exchange: Exchange, parts: Sequence[A2APart], *, granted: bool) -> Reply:

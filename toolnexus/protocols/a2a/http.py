@@ -18,7 +18,8 @@ MOST_BYTES = 32 << 20
 """Of one answer, or of one stream."""
 _CONNECT = 10.0
 _RETRY_AFTER = 0.2
-_EXCERPT = 300
+_EXCERPT, _LONGEST = 300, 800
+"""Characters of what the agent said, and of all that is told of it."""
 _PASSING = frozenset((408, 425, 429))
 
 
@@ -26,7 +27,7 @@ class Fault(Exception):
     """Why an agent gave no sound answer, in words for people. `passing`: it may be over in a moment."""
 
     def __init__(self, reason: str, *, passing: bool = False) -> None:
-        super().__init__(reason)
+        super().__init__(reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]}…")
         self.passing = passing
 
 

@@ -182,8 +182,8 @@ def _among(option: str, value: object, allowed: Sequence[str]) -> None:
 
 def _query_names(query: Any, where: str) -> list[str]:
     names = items(f"{where}: query", query, "give the names of arguments, such as query=['q']")
-    if bad := next((name for name in names if not isinstance(name, str) or not name), None):
-        raise wrong(f"{where}: query", bad, "it holds the names of arguments")
+    if bad := [name for name in names if not isinstance(name, str) or not name]:
+        raise wrong(f"{where}: query", bad[0], "it holds the names of arguments")
     return list(dict.fromkeys(cast("Sequence[str]", names)))
 
 
@@ -203,7 +203,7 @@ def _schema(
     if not isinstance(given, Mapping):
         raise wrong(f"{where}: input_schema", given, "give a JSON Schema of the arguments object")
     try:
-        json.dumps(given)
+        given = cast("Mapping[str, Any]", json.loads(json.dumps(given, allow_nan=False)))
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: input_schema is no JSON: {error}") from None
     properties = given.get("properties")
