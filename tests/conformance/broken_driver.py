@@ -37,11 +37,19 @@ def leave_a_child() -> None:
     os._exit(0)
 
 
+def let_a_child_go() -> None:
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    with open(os.environ["BROKEN_CHILD"], "w", encoding="ascii") as file:
+        file.write(str(subprocess.Popen(sleep, start_new_session=True).pid))
+    os._exit(0)
+
+
 WAYS: dict[str, Callable[[], object]] = {
     "garbage": lambda: print("Traceback (most recent call last):", flush=True),
     "a list": lambda: print("[1, 2]", flush=True),
     "no text": lambda: os.write(1, b"\xff\xfe\n"),
     "endless": endless,
+    "a maze": lambda: print("[" * 100_000, flush=True),
     "no type": lambda: print("{}", flush=True),
     "a wrong key": lambda: say("model", id=1, messages="all of them", **MODEL),
     "an id twice": twice,
@@ -51,6 +59,7 @@ WAYS: dict[str, Callable[[], object]] = {
     "death": die,
     "silence": lambda: time.sleep(60),
     "a child that stays": leave_a_child,
+    "a child that leaves": let_a_child_go,
     "its own failure": lambda: say("failed", error="ZeroDivisionError()"),
     "a late lack": lambda: say("unsupported", feature="such things"),
 }

@@ -1,10 +1,12 @@
 """The driver protocol over real processes: ours, one that misbehaves, and the public port."""
 
+import asyncio
 import importlib.util
 import json
 import os
 import re
 import shlex
+import signal
 import sys
 import tomllib
 from pathlib import Path
@@ -77,10 +79,11 @@ WRONG = [
     ("a list", "wrote what is no message: [1, 2]"),
     ("no text", "wrote what is no message"),
     ("endless", "a line of more than"),
+    ("a maze", "wrote what is no message: [[[["),
     ("no type", "wrong message: $: 'type' is a required property"),
     ("a wrong key", "wrong message: $.messages: 'all of them'"),
     ("an id twice", "asked twice with the id 7"),
-    ("another tool", "nobody declared it"),
+    ("another tool", "asked for the tool 'nobody declared it', which the case does not declare"),
     ("another's question", "nobody"),
     ("another step", "said 'ended' after 'step'"),
     ("death", "ended with code 3; out of memory"),
@@ -110,12 +113,41 @@ async def test_a_silent_driver_fails_its_case_in_time() -> None:
     """[FIX-14] The time of a case bounds it, whatever the driver waits for."""
     pids: list[int] = []
     async with broken(seconds=0.3) as player:
-        for how in ("silence", "a child that stays"):  # the child holds the pipes open
+        for how in ("silence", "a child that stays"):
             await player.play(case("fine"))
             pids.append(int(player.hello["version"]))
             (line,) = mismatches(case(how), await player.play(case(how)))
             assert "still waiting after 0.3 s" in line
     assert [pid for pid in pids if _group(pid)] == []
+
+
+@pytest.mark.anyio
+async def test_what_leaves_the_group_of_a_driver_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[FIX-14] It keeps the pipes open, and nobody waits for it; none of ours stay open."""
+    child = tmp_path / "child"
+    monkeypatch.setenv("BROKEN_CHILD", str(child))
+    before = len(os.listdir("/proc/self/fd"))
+    async with asyncio.timeout(20), broken(seconds=0.3) as player:
+        how = case("a child that leaves")
+        (line,) = mismatches(how, await player.play(how))
+        assert "still waiting after 0.3 s" in line
+        assert (await player.play(case("fine"))).results[0]["text"] == "fine"
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.kill(int(child.read_text()), signal.SIGKILL)  # which was there all the time
+
+
+def test_a_driver_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """[FIX-25] What it calls itself, and what it says, is shown as text, on one line."""
+    driver = tmp_path / "driver.py"
+    text = (HERE / "broken_driver.py").read_text()
+    driver.write_text(text.replace('name="broken"', r'name="\x1b[31mred\nname" + "x" * 500'))
+    file = written(tmp_path, case("\x1b[32m", run=[{"ask": "go", "expect": {"text": "other"}}]))
+    for form in ((), ("--markdown",)):
+        assert cli(["conformance", file, *form, "--driver", f"{sys.executable} -S {driver}"]) == 1
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown and "red name" in shown and "x" * 200 not in shown and "got" in shown
 
 
 def _group(pid: int) -> bool:

@@ -11,12 +11,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from toolnexus.cli.exits import DONE, ERROR, UsageError
+from toolnexus.cli.view.words import printable
 from toolnexus.testing.conformance import report
 from toolnexus.testing.conformance.fixture import Data, FixtureError, find, label, load
 from toolnexus.testing.conformance.links import Link, LinkError, ProcessLink
 from toolnexus.testing.conformance.play import Player
 
 OWN = "own"
+MOST_NAME = 100
 
 
 def command(options: Namespace) -> int:
@@ -42,15 +44,19 @@ async def _play(options: Namespace, cases: Sequence[tuple[str, Data]]) -> int:
     async with AsyncExitStack() as stack:
         drivers = options.driver or [OWN]
         players = [await _player(stack, driver, options.seconds) for driver in drivers]
-        names = [report.name(player) for player in players]
+        names = [printable(report.name(player))[:MOST_NAME] for player in players]
         rows: list[report.Row] = []
         async for row in report.rows(players, cases):
             rows.append(row)
             if not options.markdown:
-                show = report.as_json if options.json else report.as_lines
-                print("\n".join(show(row, names)), flush=True)
+                lines = (
+                    report.as_json(row, names)
+                    if options.json
+                    else map(printable, report.as_lines(row, names))
+                )
+                print("\n".join(lines), flush=True)
     if options.markdown:
-        print(report.as_page(rows, names), end="")
+        print(printable(report.as_page(rows, names), keep="\n"), end="")
     elif not options.json:
         print("\n".join(report.totals(rows, names)))
     return ERROR if any(o.status == "FAILED" for row in rows for o in row.outcomes) else DONE

@@ -78,7 +78,7 @@ class ProcessLink:
         return read(line)
 
     async def aclose(self, *, at_once: bool = False) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
         self._process.stdin.close()
         if not at_once:
             with suppress(TimeoutError):
@@ -86,13 +86,13 @@ class ProcessLink:
                     await self._process.wait()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):  # a pipe that somebody else holds open is none of ours
+        with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
-                while await self._process.stdout.read(1 << 16):
-                    pass
                 await self._process.wait()
         self._listener.cancel()
         await asyncio.wait([self._listener])
+        transport: Any = getattr(self._process, "_transport")  # noqa: B009
+        transport.close()  # also of pipes that somebody else holds open
 
     async def _gone(self) -> str:
         with suppress(TimeoutError):
@@ -147,7 +147,7 @@ def read(line: str | bytes) -> Data:
     """The message that `line` is. Raises `LinkError`."""
     try:
         message: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         text = line if isinstance(line, str) else line.decode(errors="replace")

@@ -125,7 +125,7 @@ class Session:
     async def _return(self, id: int, work: Awaitable[Data]) -> None:
         try:
             await self._link.send({"type": "return", "id": id, **await work})
-        except Exception as error:  # a driver that names a tool nobody declared, and the like
+        except Exception as error:  # a driver that asks for whom nobody answers, and the like
             failure = error if isinstance(error, LinkError) else ProtocolError(f"message {id}: {error!r}")
             self._messages.put_nowait(failure)
 
@@ -133,8 +133,10 @@ class Session:
         return await self.script.reply(said.request(message))
 
     async def _tool(self, message: Data) -> Data:
-        arguments, path = message["arguments"], message["path"]
-        return await self.script.tool(message["name"], arguments, path, message.get("answer"))
+        name, path = message["name"], message["path"]
+        if name not in self.script.calls:
+            raise ProtocolError(f"the driver asked for the tool {name!r}, which the case does not declare")
+        return await self.script.tool(name, message["arguments"], path, message.get("answer"))
 
     async def _question(self, message: Data) -> Data:
         return self.script.answer(message["of"])
