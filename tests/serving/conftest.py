@@ -2,6 +2,10 @@
 
 import pytest
 
+from tests.stores.conftest import postgres_server
+
+__all__ = ["postgres_server"]
+
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:

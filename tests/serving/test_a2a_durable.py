@@ -15,11 +15,12 @@ import pytest
 from a2a.server.context import ServerCallContext
 from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore
 from a2a.types import ListTasksRequest, Task, TaskState
-from a2a.utils.errors import TaskNotFoundError
+from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.serving.callers import Caller, asked, calling, said, state, text
 from tests.serving.kit import Kit, client
+from tests.stores import servers
 from toolnexus import ConfigError, SqliteStore, StoreError, serve
 from toolnexus.protocols.a2a.parts import data_part
 from toolnexus.serving.a2a import recent, tasks
@@ -173,6 +174,30 @@ async def test_a_database_forgets_what_is_old(tmp_path: Path, monkeypatch: pytes
             while await caller.get(new.id):
                 pass
         assert state(await caller.get(busy.id)) == "working"
+
+
+async def test_another_database_keeps_and_forgets(
+    postgres_server: tuple[servers.Server, str], tmp_path: Path
+) -> None:
+    """[A2A-83] PostgreSQL; a context that is too long for it is refused, not lost."""
+    place = postgres_server[1].replace("postgresql:", "postgresql+psycopg:")
+
+    @asynccontextmanager
+    async def on(days: float) -> AsyncGenerator[Caller]:
+        given = {"tasks": place, "retention_days": days}
+        async with client(Kit(), store=SqliteStore(tmp_path / "chats.db")) as owner:
+            async with serve(owner, a2a=given) as server, calling(server.url) as caller:
+                yield caller
+
+    async with on(30) as caller:
+        task = await caller.send("pay ann", context="c" * 36)
+        with pytest.raises(InvalidParamsError, match="contextId: at most 36 printable characters"):
+            await caller.send("hello", context="c" * 37)
+    async with on(30) as caller:
+        assert text(await caller.send("yes", task=task)) == "paid ann"
+    async with on(1e-9) as caller:
+        with pytest.raises(TaskNotFoundError):
+            await caller.get(task.id)
 
 
 async def test_memory_has_the_latest_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,7 @@ async def test_a_crowd_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) ->
     """[SRV-15] 200 calls of both protocols at once, 20 callers gone, nonsense between them: the others have
     their own answers, and tasks, sockets and memory are what they were."""
     monkeypatch.setattr(recent, "MOST_TASKS", 0)  # as many as it takes on at once, and no more
-    async with asyncio.timeout(30), crowd(max_concurrent=MOST, max_body=20_000) as server:
+    async with asyncio.timeout(120), crowd(max_concurrent=MOST, max_body=20_000) as server:
         before = asyncio.all_tasks()
         for _ in range(2):  # until there are as many tasks as it keeps
             await server.round(CALLERS)

@@ -128,8 +128,6 @@ async def test_half_a_character_breaks_no_answer(era: str) -> None:
 
 async def test_a_session_that_nobody_uses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """[MCPS-23] It holds nothing then, and its id is unknown; there are only so many."""
-    monkeypatch.setattr("toolnexus.serving.mcp.http.IDLE_SECONDS", 0.1)
-    monkeypatch.setattr("toolnexus.serving.mcp.http.MOST_SESSIONS", 2)
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -137,17 +135,24 @@ async def test_a_session_that_nobody_uses_ends(monkeypatch: pytest.MonkeyPatch) 
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     given = {"accept": "application/json, text/event-stream"}
-    async with client(Kit()) as owner, serve(owner, mcp=True) as server, asyncio.timeout(20):
-        async with httpx2.AsyncClient(headers=given, timeout=20) as http:
-            before = asyncio.all_tasks()
+    async with (
+        asyncio.timeout(20),
+        client(Kit()) as owner,
+        httpx2.AsyncClient(headers=given, timeout=20) as http,
+    ):
+        monkeypatch.setattr("toolnexus.serving.mcp.http.MOST_SESSIONS", 2)
+        async with serve(owner, mcp=True) as server:
             begun = [await http.post(f"{server.url}/mcp", json=body) for _ in range(3)]
             assert [response.status_code for response in begun] == [200, 200, 503]
+        monkeypatch.setattr("toolnexus.serving.mcp.http.IDLE_SECONDS", 0.1)
+        async with serve(owner, mcp=True) as server:
+            before = asyncio.all_tasks()
+            id = (await http.post(f"{server.url}/mcp", json=body)).headers["mcp-session-id"]
             while left := {task for task in asyncio.all_tasks() - before if "run_server" in repr(task)}:
                 await asyncio.wait(left)
-            again = {"mcp-session-id": begun[0].headers["mcp-session-id"]}
             ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            assert (await http.post(f"{server.url}/mcp", json=ping, headers=again)).status_code == 404
-            assert (await http.post(f"{server.url}/mcp", json=body)).status_code == 200
+            gone = await http.post(f"{server.url}/mcp", json=ping, headers={"mcp-session-id": id})
+            assert gone.status_code == 404
 
 
 async def test_rules_hold_as_they_do_for_a_model(served: Served) -> None:

@@ -32,7 +32,6 @@ from toolnexus.stores.memory import MemoryStore
 logger = logging.getLogger("toolnexus.serving")
 
 CARDS = (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
-LONGEST_CONTEXT = 256
 _PARKED_SECONDS = 60.0
 """After which a task that waits for input is only in its store."""
 _STARTS = frozenset(("SendMessage", "SendStreamingMessage", "message/send", "message/stream"))
@@ -98,6 +97,7 @@ class _Handler(DefaultRequestHandler):
     def __init__(self, executor: Executor, tasks: Tasks, card: AgentCard) -> None:
         super().__init__(executor, tasks, card, interrupted_task_timeout=_PARKED_SECONDS)
         self._executor = executor
+        self._tasks = tasks
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Any:
         self._check(params)
@@ -115,9 +115,9 @@ class _Handler(DefaultRequestHandler):
                 yield event
 
     def _check(self, params: SendMessageRequest) -> None:
-        message = params.message
-        if len(message.context_id) > LONGEST_CONTEXT or not message.context_id.isprintable():
-            raise InvalidParamsError(f"contextId: at most {LONGEST_CONTEXT} printable characters")
+        message, longest = params.message, self._tasks.longest_context
+        if len(message.context_id) > longest or not message.context_id.isprintable():
+            raise InvalidParamsError(f"contextId: at most {longest} printable characters")
         if message.task_id and self._executor.is_running(message.task_id):
             raise UnsupportedOperationError(
                 f"Task {message.task_id} is under way: wait until it is done, or send without its id"

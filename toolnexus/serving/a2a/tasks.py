@@ -28,6 +28,8 @@ logger = logging.getLogger("toolnexus.serving")
 
 T = TypeVar("T")
 
+LONGEST_CONTEXT = 256
+"""Characters of a `contextId`, where the store of tasks takes as many."""
 PRUNING_SECONDS = 3600.0
 """How often a database is looked through for tasks that are too old."""
 _EVER = 365_000
@@ -55,6 +57,7 @@ class Tasks(TaskStore):
         self._store: TaskStore = given if isinstance(given, TaskStore) else InMemoryTaskStore()
         self._recent = Recent(max_concurrent) if given is None else None
         self._days = days
+        self.longest_context = LONGEST_CONTEXT
         self._forget = forget
 
     @asynccontextmanager
@@ -66,6 +69,7 @@ class Tasks(TaskStore):
         engine = make_engine(self._given)
         try:
             from a2a.server.tasks import DatabaseTaskStore
+            from sqlalchemy import inspect
 
             store = DatabaseTaskStore(engine)
             try:
@@ -73,6 +77,9 @@ class Tasks(TaskStore):
                 self._store = store
                 await self._give_up()
                 await self._prune(store)
+                if engine.dialect.name != "sqlite":  # which takes a text of any length
+                    column: Any = inspect(store.task_model).columns.context_id
+                    self.longest_context = int(column.type.length)
             except Exception as error:
                 raise StoreError(f"a2a.tasks: it cannot be used as a database: {_reason(error)}") from None
             pruning = asyncio.create_task(self._keep_pruning(store))
