@@ -195,6 +195,25 @@ async def test_a_run_goes_on_with_the_store_alone(base: str, tmp_path: Path, see
     assert len({message["contextId"] for message in seen.messages}) == 1
 
 
+async def test_a_question_below_outlives_the_process(base: str, tmp_path: Path, seen: Seen) -> None:
+    """[A2A-22] The run of the caller waits with it; elsewhere the answer reaches the very same task."""
+
+    def fresh(*replies: Any) -> Client:
+        far, store = RemoteAgent("far", url=f"{base}/v1"), SqliteStore(tmp_path / "chat.db")
+        return client(far, model=ScriptedModel(replies), store=store)
+
+    async with fresh(reply(call("task", agent="far", prompt="ask"))) as c:
+        request = question(await c.ask("go", conversation="ann"))
+    async with fresh("done") as c:
+        assert await c.conversation("ann").pending() == (request,)
+        result = await c.resume("ann", [Answer(id=request.id, data="red")])
+        assert (result.status, result.text) == ("done", "done")
+        (said,) = (await c.conversation("ann").messages())[2].tool_results
+    assert said.output == "answer: red"
+    (_, second), data = seen.messages, request.data or {}
+    assert (second["taskId"], second["parts"]) == (data["taskId"], [{"text": "red"}])
+
+
 async def test_a_question_can_be_given_up(base: str) -> None:
     """[A2A-22] `discard_pending` leaves what was said, and the conversation goes on."""
     far = RemoteAgent("far", url=f"{base}/v1")

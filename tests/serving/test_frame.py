@@ -127,7 +127,8 @@ METHODS = [b'{"jsonrpc": "2.0", "id": 1, "method": %b}' % method for method in (
     "body",
     [
         *(b"", b"{", b"[]", b"nul", b"\xff\xfe", b"[" * 9000, b'{"jsonrpc": "2.0"}'),
-        *(SURROGATE, INFINITE, b'{"jsonrpc": "2.0", "id": NaN}', *METHODS),
+        *(SURROGATE, SURROGATE.decode().encode("utf-16"), b'{"jsonrpc": "2.0", "id": "\xed\xa0\x80"}'),
+        *(INFINITE, b'{"jsonrpc": "2.0", "id": NaN}', *METHODS),
     ],
 )
 async def test_garbage_is_refused_and_harms_nobody(served: Served, body: bytes) -> None:

@@ -228,10 +228,14 @@ def _json(body: bytes) -> Any:
     would spoil every list of tasks.
     """
     try:
-        value = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        text = body.decode(json.detect_encoding(body))
+    except UnicodeDecodeError:
+        raise _Refused(400, "the body is no text in UTF-8") from None
+    try:
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
-    if b"\\ud" in body.lower():
+    if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
