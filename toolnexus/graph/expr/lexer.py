@@ -48,7 +48,9 @@ _UNCLOSED = {'"': "a string is not closed", "'": "a string is not closed", "`": 
 def tokens(source: str) -> list[Token]:
     """Cut `source` into tokens, the last of kind `end`. Raises `ExprSyntaxError`."""
     if len(source) > MAX_SOURCE:
-        raise ExprSyntaxError(f"an expression of {len(source)} characters; at most {MAX_SOURCE}", "", 0)
+        raise ExprSyntaxError(
+            f"an expression of {len(source)} characters; at most {MAX_SOURCE}", source, MAX_SOURCE
+        )
     found: list[Token] = []
     position, end = 0, len(source)
     prefix = ""

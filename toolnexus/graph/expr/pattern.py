@@ -340,7 +340,7 @@ class _Parser:
         if self.peek() == "{" and self.counts(self.at) is not None:
             raise self.error("two repetitions in a row")
         whole = Part("repeat", (least, most), (part,))
-        if _copies(whole) > MOST_REPEATS:
+        if copies(whole) > MOST_REPEATS:
             raise self.error(f"counts inside counts that come to more than {MOST_REPEATS}")
         return whole
 
@@ -349,8 +349,9 @@ def _is_count(digits: str) -> bool:
     return digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0") and len(digits) < 9
 
 
-def _copies(part: Part) -> int:
-    inner = max(map(_copies, part.parts), default=1)
+def copies(part: Part) -> int:
+    """How often the counts in `part` repeat what they are about, at most."""
+    inner = max(map(copies, part.parts), default=1)
     if part.kind != "repeat":
         return inner
     least, most = part.value

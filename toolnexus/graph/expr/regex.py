@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from toolnexus.graph.expr.pattern import Part, Test, parse
+from toolnexus.graph.expr.pattern import Part, Test, copies, parse
 
 MOST_PATTERN = 1_000
 """The longest pattern, in characters."""
@@ -28,7 +28,7 @@ def matcher(pattern: str) -> Match:
     if len(pattern) > MOST_PATTERN:
         raise ValueError(f"a regular expression of {len(pattern)} characters; at most {MOST_PATTERN}")
     part = parse(pattern)
-    return _by_re2(pattern) or _Automaton(part).match
+    return _by_re2(pattern, copies(part)) or _Automaton(part).match
 
 
 @lru_cache(1)
@@ -39,7 +39,7 @@ def _re2() -> Any:
         return None
 
 
-def _by_re2(pattern: str) -> Match | None:
+def _by_re2(pattern: str, repeated: int) -> Match | None:
     """None where google-re2 is not installed, or the pattern needs more memory than it takes."""
     engine = _re2()
     if engine is None:
@@ -52,7 +52,7 @@ def _by_re2(pattern: str) -> Match | None:
         return None
 
     def match(text: str, pay: Pay) -> bool:
-        pay(len(text) >> 6)
+        pay(len(text) * repeated >> 8)
         return found.search(text.encode("utf-8", "replace").decode()) is not None
 
     return match

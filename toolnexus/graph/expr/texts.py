@@ -168,11 +168,11 @@ def export(frame: Frame, value: Any) -> Any:
     """A detached copy of a result in JSON types. Raises `ExprEvalError` where it has none."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if is_list(value) or is_map(value):
+        spend(frame, 10 + (len(value) >> 1))
     if is_list(value):
-        visit(frame, value)
         return [export(frame, item) for item in value]
     if is_map(value):
-        visit(frame, value)
         loose = isinstance(value, AnyMap)
         return {
             text(frame, key[1] if loose and not isinstance(key, str) else key): export(frame, item)

@@ -377,7 +377,9 @@ def span(frame: Frame, first: Any, last: Any) -> list[int]:
     low, high = as_int(first, ".."), as_int(last, "..")
     if high < low:
         return []
-    spend(frame, high - low + 1)
+    if high - low >= MOST_STEPS:
+        raise ExprEvalError(f"a range holds at most {MOST_STEPS:,} integers")
+    spend(frame, (high - low) >> 1)
     return list(range(low, high + 1))
 
 
