@@ -152,7 +152,10 @@ def test_integers_have_64_bits() -> None:
     assert evaluate("a + 1", {"a": most}) == -(2**63)
     assert evaluate("a * 2", {"a": most}) == -2
     assert evaluate("bitshl(1, 63)", {}) == -(2**63)
-    assert evaluate("a == b", {"a": 2**70, "b": 2**70}) is True
+    assert evaluate("[a == b, a > b, a]", {"a": 2**70, "b": 2**70 - 1}) == [False, True, 2**70]
+    for text in ("a + 1", "a * 2", "-a", "1 - a", "abs(a)"):
+        with pytest.raises(ExprEvalError, match="arithmetic is for integers of 64 bits"):
+            evaluate(text, {"a": -(2**70)})
     for text in ("[1][a]", "bitand(a, 1)", "1..a", 'repeat("x", a)', "b * 1.5"):
         with pytest.raises(ExprEvalError):
             evaluate(text, {"a": 10**5000, "b": 10**5000})

@@ -95,10 +95,15 @@ def weigh(frame: Frame, value: Any) -> Any:
     return value
 
 
-def wrap(value: int) -> int:
-    """Keep 64 bits of `value`, as integers of the language have."""
+def wrap(value: int, *operands: int) -> int:
+    """Keep 64 bits of `value`, as integers of the language have.
+
+    Raises `ExprEvalError` where an operand had more of them: digits of a board are never lost.
+    """
     if _MIN <= value <= _MAX:
         return value
+    if any(not _MIN <= operand <= _MAX for operand in operands):
+        raise ExprEvalError("arithmetic is for integers of 64 bits")
     return ((value - _MIN) & 0xFFFF_FFFF_FFFF_FFFF) + _MIN
 
 
@@ -228,7 +233,7 @@ def add(frame: Frame, a: Any, b: Any) -> Any:
     """`a + b` of numbers, texts, durations, or a time and a duration."""
     kind, other = kind_of(a), kind_of(b)
     if kind is int and other is int:
-        return wrap(a + b)
+        return wrap(a + b, a, b)
     if kind in _NUMBERS and other in _NUMBERS:
         return as_float(a) + as_float(b)
     if kind is str and other is str:
@@ -247,7 +252,7 @@ def subtract(a: Any, b: Any) -> Any:
     """`a - b` of numbers, times, durations."""
     kind, other = kind_of(a), kind_of(b)
     if kind is int and other is int:
-        return wrap(a - b)
+        return wrap(a - b, a, b)
     if kind in _NUMBERS and other in _NUMBERS:
         return as_float(a) - as_float(b)
     if kind is Date and other is Date:
@@ -263,7 +268,7 @@ def multiply(a: Any, b: Any) -> Any:
     """`a * b` of numbers and durations."""
     kind, other = kind_of(a), kind_of(b)
     if kind is int and other is int:
-        return wrap(a * b)
+        return wrap(a * b, a, b)
     if kind in _NUMBERS and other in _NUMBERS:
         return as_float(a) * as_float(b)
     if Duration in (kind, other):
@@ -315,7 +320,7 @@ def power(a: Any, b: Any) -> float:
 def negate(value: Any) -> Any:
     """`-value`."""
     if kind_of(value) is int:
-        return wrap(-value)
+        return wrap(-value, value)
     if kind_of(value) is float:
         return -value
     raise ExprEvalError(f"- of {type_name(value)} is not possible")
@@ -352,15 +357,15 @@ def cut(base: Any, start: Any, stop: Any) -> Any:
     """`base[start:stop]`; of a text it counts bytes."""
     if not is_row(base):
         raise ExprEvalError(f"{type_name(base)} cannot be sliced")
-    plain = kind_of(base) is str and not base.isascii()
-    items: Any = base.encode("utf-8", "surrogatepass") if plain else base
+    wide = kind_of(base) is str and not base.isascii()
+    items: Any = base.encode("utf-8", "surrogatepass") if wide else base
     length = len(items)
     first = as_int(start, "a slice")
     last = length if stop is None else as_int(stop, "a slice")
     first = max(first + length if first < 0 else first, 0)
     last = min(max(last + length if last < 0 else last, 0), length)
     part = items[min(first, last) : last]
-    return text_of(part) if plain else part
+    return text_of(part) if wide else part
 
 
 def text_of(data: bytes) -> str:

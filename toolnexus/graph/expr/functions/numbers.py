@@ -49,7 +49,7 @@ def _numbers(given: Sequence[Nature]) -> Nature:
 def _abs(frame: Frame, value: Any) -> Any:
     if not number(value):
         raise ExprEvalError(f"abs needs a number, got {type_name(value)}")
-    return wrap(abs(value)) if kind_of(value) is int else abs(value)
+    return wrap(abs(value), value) if kind_of(value) is int else abs(value)
 
 
 def _rounding(name: str, run: Callable[[float], float]) -> Callable[..., float]:
