@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolnexus.graph.expr.errors import ExprEvalError
@@ -26,7 +26,7 @@ from toolnexus.graph.expr.natures import (
 )
 from toolnexus.graph.expr.nodes import Node, Refused, Run, over
 from toolnexus.graph.expr.operators import shown
-from toolnexus.graph.expr.values import Frame, cut, fetch, kind_of, spend, truth, type_name
+from toolnexus.graph.expr.values import Frame, cut, fetch, kind_of, spend, truth, type_name, weigh
 
 GONE: Any = object()
 """What the rest of a chain sees after `?.` on nil."""
@@ -160,8 +160,8 @@ def _misfit(overload: Overload, natures: Sequence[Nature]) -> str:
     return ""
 
 
-def call(callee: Node, arguments: Sequence[Node], raw: Run | None = None) -> Node:
-    """`callee(arguments)`: only methods of times and durations can be called. `raw` continues a chain."""
+def call(callee: Node, arguments: Sequence[Node]) -> Node:
+    """`callee(arguments)`: only methods of times and durations can be called."""
     nature = callee.nature
     if unknown(nature):
         result = UNKNOWN
@@ -172,7 +172,7 @@ def call(callee: Node, arguments: Sequence[Node], raw: Run | None = None) -> Nod
     else:
         raise Refused(f"{shown(nature)} cannot be called")
     runs = tuple(argument.run for argument in arguments)
-    of = raw or callee.run
+    of = callee.run
 
     def run(frame: Frame) -> Any:
         found = of(frame)
@@ -187,6 +187,20 @@ def call(callee: Node, arguments: Sequence[Node], raw: Run | None = None) -> Nod
             raise ExprEvalError(str(error)) from None
 
     return Node(run, result, over(callee, *arguments))
+
+
+def call_builtin(check: Function, function: Callable[..., Any], arguments: Sequence[Node]) -> Node:
+    """A call of a built-in function, which gets the frame and the values of its arguments."""
+    nature = check_arguments(check, arguments)
+    if len(arguments) == 1:
+        only = arguments[0].run
+        return Node(lambda frame: function(frame, weigh(frame, only(frame))), nature, over(*arguments))
+    runs = tuple(argument.run for argument in arguments)
+
+    def run(frame: Frame) -> Any:
+        return function(frame, *[weigh(frame, argument(frame)) for argument in runs])
+
+    return Node(run, nature, over(*arguments))
 
 
 def array(items: Sequence[Node]) -> Node:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from toolnexus.graph.expr import members, operators, predicates
-from toolnexus.graph.expr.errors import ExprSyntaxError
+from toolnexus.graph.expr.errors import ExprEvalError, ExprSyntaxError
 from toolnexus.graph.expr.functions import BUILTINS
 from toolnexus.graph.expr.lexer import Reader, Token
-from toolnexus.graph.expr.natures import BYTES, INT, UNKNOWN, Function, Nature
+from toolnexus.graph.expr.natures import BYTES, INT, UNKNOWN, Function, Nature, unknown
 from toolnexus.graph.expr.nodes import MAX_DEPTH, Node, Refused, literal, over
 from toolnexus.graph.expr.predicates import PREDICATES, Slots
-from toolnexus.graph.expr.values import Frame, weigh, wrap
+from toolnexus.graph.expr.values import Frame, wrap
 
 _UNARY = {"not": 50, "!": 50, "-": 90, "+": 90}
 _BINARY = {
@@ -25,7 +26,9 @@ _NEGATED = frozenset(("in", "matches", "contains", "startsWith", "endsWith"))
 _CONSTANTS = {"true": True, "false": False, "nil": None}
 _FOREIGN = frozenset(("True", "False", "None", "null", "undefined"))
 _FIRST_SLOT = 2
-_BUILTIN = {name: Nature("func", "function", function=Function(name)) for name in (*BUILTINS, *PREDICATES)}
+_BUILTIN = {
+    name: Nature("func", f"function {name}", function=Function(name)) for name in (*BUILTINS, *PREDICATES)
+}
 
 
 class Scope(NamedTuple):
@@ -63,10 +66,25 @@ class _Parser(Reader):
         super().__init__(source)
         self.place = 0
         self.depth = 0
+        self.unchecked = 0
         self.slots = 0
         self.names: dict[str, None] = {}
         self.scopes: list[Scope] = []
         self.variables: list[tuple[str, int, Nature]] = []
+
+    def made(self, token: Token, build: Callable[..., Node], *parts: Any, **options: Any) -> Node:
+        """What `build` makes; `token` is where an error is shown.
+
+        The arguments of an unknown function and an index of `$env` are not checked before the run, as in
+        expr-lang: there, what is refused fails when it runs.
+        """
+        self.place = token.position
+        try:
+            return build(*parts, **options)
+        except Refused as error:
+            if not self.unchecked:
+                raise
+            return _failing(str(error))
 
     def slot(self) -> int:
         self.slots += 1
@@ -136,8 +154,7 @@ class _Parser(Reader):
                 node = self.comparison(node, token)
             else:
                 right = self.expression(strength + (token.value not in ("**", "^")))
-                self.place = token.position
-                node = operators.binary(token.value, node, right)
+                node = self.made(token, operators.binary, token.value, node, right)
                 if negated:
                     node = operators.unary("not", node)
             previous = token.value
@@ -147,9 +164,8 @@ class _Parser(Reader):
         whole: Node | None = None
         while True:
             right = self.expression(_BINARY["<"] + 1)
-            self.place = token.position
-            one = operators.binary(token.value, left, right)
-            whole = one if whole is None else operators.binary("&&", whole, one)
+            one = self.made(token, operators.binary, token.value, left, right)
+            whole = one if whole is None else self.made(token, operators.binary, "&&", whole, one)
             left, token = right, self.token
             if token.kind != "operator" or token.value not in _COMPARISONS:
                 return whole
@@ -179,7 +195,7 @@ class _Parser(Reader):
         return Node(run_with, body.nature, over(value, body))
 
     def branches(self) -> Node:
-        place = self.next().position
+        start = self.next()
         test = self.expression()
         self.expect("{")
         yes = self.sequence()
@@ -193,19 +209,17 @@ class _Parser(Reader):
             self.expect("{")
             no = self.sequence()
             self.expect("}")
-        self.place = place
-        return members.conditional(test, yes, no)
+        return self.made(start, members.conditional, test, yes, no)
 
     def ternary(self, test: Node) -> Node:
-        place = self.next().position
+        mark = self.next()
         if self.skip(":"):
             yes = test
         else:
             yes = self.expression()
             self.expect(":")
         no = self.expression()
-        self.place = place
-        return members.conditional(test, yes, no)
+        return self.made(mark, members.conditional, test, yes, no)
 
     def primary(self) -> Node:
         token = self.token
@@ -213,8 +227,7 @@ class _Parser(Reader):
             if token.value in _UNARY:
                 self.next()
                 operand = self.expression(_UNARY[token.value])
-                self.place = token.position
-                return self.postfix(operators.unary(token.value, operand))
+                return self.postfix(self.made(token, operators.unary, token.value, operand))
             if self.scopes and token.value in ("#", "."):
                 return self.postfix(self.pointer())
             if token.value == "::":
@@ -294,7 +307,7 @@ class _Parser(Reader):
         return Node(lambda frame: frame[0].get(name), _BUILTIN.get(name, UNKNOWN))
 
     def array(self) -> Node:
-        place = self.next().position
+        start = self.next()
         items: list[Node] = []
         while not self.sees("]"):
             if items:
@@ -303,11 +316,10 @@ class _Parser(Reader):
                     break
             items.append(self.expression())
         self.expect("]")
-        self.place = place
-        return members.array(items)
+        return self.made(start, members.array, items)
 
     def mapping(self) -> Node:
-        place = self.next().position
+        start = self.next()
         pairs: list[tuple[Node, Node]] = []
         while not self.sees("}"):
             if pairs:
@@ -323,34 +335,21 @@ class _Parser(Reader):
             self.expect(":")
             pairs.append((key, self.expression()))
         self.expect("}")
-        self.place = place
-        return members.mapping(pairs)
+        return self.made(start, members.mapping, pairs)
 
     def call(self, token: Token, piped: Node | None = None) -> Node:
         if token.value in PREDICATES:
             return self.predicate_call(token, piped)
         if token.value not in BUILTINS:
             callee = self.identifier(token)
-            arguments = self.arguments(piped)
-            self.place = token.position
-            return members.call(callee, arguments)
+            return self.made(token, members.call, callee, self.arguments(piped, callee))
         builtin = BUILTINS[token.value]
-        arguments = self.arguments(piped)
-        self.place = token.position
-        nature = members.check_arguments(builtin.check, arguments)
-        run = builtin.run
-        if len(arguments) == 1:
-            only = arguments[0].run
-            return Node(lambda frame: run(frame, weigh(frame, only(frame))), nature, over(*arguments))
-        runs = tuple(argument.run for argument in arguments)
-        return Node(
-            lambda frame: run(frame, *[weigh(frame, argument(frame)) for argument in runs]),
-            nature,
-            over(*arguments),
-        )
+        return self.made(token, members.call_builtin, builtin.check, builtin.run, self.arguments(piped))
 
-    def arguments(self, piped: Node | None = None) -> list[Node]:
+    def arguments(self, piped: Node | None = None, callee: Node | None = None) -> list[Node]:
         found: list[Node] = []
+        free = callee is not None and unknown(callee.nature)
+        self.unchecked += free
         self.expect("(")
         while not self.sees(")"):
             if found:
@@ -359,6 +358,7 @@ class _Parser(Reader):
                     break
             found.append(self.expression())
         self.expect(")")
+        self.unchecked -= free
         return found if piped is None else [piped, *found]
 
     def predicate_call(self, token: Token, items: Node | None) -> Node:
@@ -369,8 +369,7 @@ class _Parser(Reader):
             if self.sees(")"):
                 raise self.unexpected("the items are missing")
             items = self.expression()
-        self.place = token.position
-        predicates.check_items(token.value, items)
+        items = self.made(token, predicates.items_of, token.value, items)
         slots = Slots(self.slot(), self.slot(), self.slot())
         elem = items.nature.elem if items.nature.kind == "array" else None
         test = last = None
@@ -385,8 +384,7 @@ class _Parser(Reader):
             last = self.expression()
         self.skip(",")
         self.expect(")")
-        self.place = token.position
-        return predicates.apply(token.value, items, test, last, slots)
+        return self.made(token, predicates.apply, token.value, items, test, last, slots)
 
     def predicate(self, scope: Scope) -> Node:
         braces = self.skip("{")
@@ -421,30 +419,32 @@ class _Parser(Reader):
         raw = base.value if base.form == "chain" else None
         if base.form == "env":
             self.names[token.value] = None
-        self.place = token.position
-        node = members.member(base, literal(token.value), optional=optional, raw=raw)
+        node = self.made(token, members.member, base, literal(token.value), optional=optional, raw=raw)
         if self.sees("("):
-            arguments = self.arguments()
-            self.place = token.position
-            node = members.call(node, arguments)
+            node = self.made(token, members.call, node, self.arguments(callee=node))
         return members.chained(node) if optional or raw is not None else node
 
     def index(self, base: Node, *, optional: bool) -> Node:
-        place = self.next().position
+        bracket = self.next()
+        free = base.form == "env"
+        self.unchecked += free
+        start = None if self.sees(":") else self.expression()
+        self.unchecked -= free
         if self.skip(":"):
             stop = None if self.sees("]") else self.expression()
             self.expect("]")
-            self.place = place
-            return members.sliced(base, None, stop)
-        start = self.expression()
-        if self.skip(":"):
-            stop = None if self.sees("]") else self.expression()
-            self.expect("]")
-            self.place = place
-            return members.sliced(base, start, stop)
+            return self.made(bracket, members.sliced, base, start, stop)
         self.expect("]")
-        if base.form == "env" and start.form == "literal" and type(start.value) is str:
+        if start is None:
+            raise self.unexpected()
+        if free and start.form == "literal" and type(start.value) is str:
             self.names[start.value] = None
-        self.place = place
-        node = members.member(base, start, optional=optional)
+        node = self.made(bracket, members.member, base, start, optional=optional)
         return members.chained(node) if optional else node
+
+
+def _failing(why: str) -> Node:
+    def run(frame: Frame) -> Any:
+        raise ExprEvalError(why)
+
+    return Node(run, UNKNOWN)

@@ -253,10 +253,11 @@ PREDICATES: dict[str, Predicate] = {
 }
 
 
-def check_items(name: str, items: Node) -> None:
-    """Refuse what is known not to be an array."""
+def items_of(name: str, items: Node) -> Node:
+    """`items`, which must not be known to be anything but an array."""
     if not unknown(items.nature) and items.nature.kind != "array":
         raise Refused(f"{name} takes an array, not {shown(items.nature)}")
+    return items
 
 
 def apply(name: str, items: Node, test: Node | None, last: Node | None, slots: Slots) -> Node:
