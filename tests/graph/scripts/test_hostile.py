@@ -20,7 +20,7 @@ SURFACE = {"host": ("echo", "fail", "leak", "after"), "runtime": (Method("execSc
 MEMORY = 32 << 20
 MOST_MIB = 32 + 64
 GRACE = 0.1
-SLACK = 3.0
+SLACK = 10.0
 # Seconds for scripts of a kind. Those that run until they are stopped get little, those that must be
 # stopped by something else get time for it.
 LIMITS = {"loop": 0.04, "recursion": 0.04, "pattern": 0.04, "memory": 0.25}

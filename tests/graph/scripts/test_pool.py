@@ -167,21 +167,42 @@ async def test_children_are_shared_and_bounded(language: str) -> None:
 
 
 async def test_a_host_call_may_run_scripts_in_the_same_runtime(language: str) -> None:
-    """[GR-227] Also when every place is taken by those who wait for it: no dead lock."""
-    async with world(language, pool_size=1) as w, asyncio.timeout(10):
+    """[GR-227] Also when every place is taken by those who wait for it: each host call has its own places."""
+    async with world(language, pool_size=1) as w, asyncio.timeout(20):
+        most = 0
 
         async def host(path: str, args: list[Any]) -> Any:
+            nonlocal most
+            most = max(most, len(children()))
             if args[0] > 0:
-                await asyncio.create_task(
-                    w.runtime.exec("inner", "board.getVar(config)", args[0] - 1, SURFACE, host)
+                inner = (
+                    w.runtime.exec("in", "board.getVar(config)", args[0] - 1, SURFACE, host) for _ in "ab"
                 )
+                await asyncio.gather(*inner)
             return args[0]
 
-        assert await w.runtime.exec("node", "board.getVar(config)", 3, SURFACE, host) is None
-        await asyncio.gather(
-            *[w.runtime.exec("node", "board.getVar(config)", 1, SURFACE, host) for _ in range(3)]
-        )
-        assert len(children()) == 1
+        assert await w.runtime.exec("node", "board.getVar(config)", 2, SURFACE, host) is None
+        assert most == 3
+        outer = (w.runtime.exec("node", "board.getVar(config)", 1, SURFACE, host) for _ in range(3))
+        await asyncio.gather(*outer)
+        assert most == 3 and len(children()) == 1
+
+
+async def test_scripts_do_not_wait_for_scripts_without_end(language: str) -> None:
+    """[GR-227] 8 deep at most."""
+    if language == "js":  # the same for both
+        return
+    async with world(language, pool_size=1) as w, asyncio.timeout(20):
+        depth = 0
+
+        async def host(path: str, args: list[Any]) -> Any:
+            nonlocal depth
+            depth += 1
+            await w.runtime.exec("node", "board.getVar('x')", None, SURFACE, host)
+
+        with pytest.raises(ScriptFailure, match="8 deep") as caught:
+            await w.runtime.exec("node", "board.getVar('x')", None, SURFACE, host)
+        assert caught.value.kind == "not_available" and depth == 8
 
 
 async def test_close_ends_everything(language: str) -> None:

@@ -25,6 +25,7 @@ _CHUNK = 1 << 16
 _LARGE = 1 << 20
 _LONGEST_START = 60
 _PAUSE = 0.001
+_MOST_NESTED = 8
 
 
 class ChildEnded(Exception):
@@ -127,7 +128,7 @@ def _not_started(why: object) -> ScriptFailure:
 
 
 class _Children:
-    """The children of one event loop."""
+    """The children of one pool in one event loop."""
 
     def __init__(self, size: int) -> None:
         self.slots = Slots(size)
@@ -135,21 +136,25 @@ class _Children:
         self.busy: set[Child] = set()
 
 
-# The host calls that we are inside of.
-_calls: ContextVar[frozenset[object]] = ContextVar("_calls", default=frozenset())
+class _Call:
+    """A host call. What is started from it must not wait for the script that waits for it."""
+
+    def __init__(self, children: _Children) -> None:
+        self.children = children
+        self.slots = Slots(children.slots.width)
+        self.open = True
+
+
+# The host calls that we are inside of, the innermost last.
+_calls: ContextVar[tuple[_Call, ...]] = ContextVar("_calls", default=())
 
 
 class Pool:
-    """At most `size` children for each event loop.
-
-    What a host call of a script starts in the same pool waits for no place: the script holds one until
-    that is done.
-    """
+    """At most `size` children at work in an event loop, and as many below each host call of a script."""
 
     def __init__(self, size: int, settings: Mapping[str, Any]) -> None:
         self._size = size
         self._settings = settings
-        self._open_calls: set[object] = set()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Children]
         self._loops = weakref.WeakKeyDictionary()
         self.closed = False
@@ -157,13 +162,12 @@ class Pool:
     @asynccontextmanager
     async def child(self) -> AsyncGenerator[Child]:
         """A child for one execution. Raises `ScriptFailure` when the pool is closed."""
-        loop = asyncio.get_running_loop()
-        mine = self._loops.get(loop)
-        if mine is None:
-            mine = self._loops[loop] = _Children(self._size)
-        slots = mine.slots if self._open_calls.isdisjoint(_calls.get()) else None
-        if slots is not None:
-            await slots.acquire()
+        mine = self._mine()
+        above = [call for call in _calls.get() if call.open and call.children is mine]
+        if len(above) >= _MOST_NESTED:
+            raise ScriptFailure("not_available", f"scripts wait for scripts {_MOST_NESTED} deep at most")
+        slots = above[-1].slots if above else mine.slots
+        await slots.acquire()
         try:
             child = await self._take(mine)
             try:
@@ -171,8 +175,14 @@ class Pool:
             finally:
                 await self._give_back(mine, child)
         finally:
-            if slots is not None:
-                slots.release()
+            slots.release()
+
+    def _mine(self) -> _Children:
+        loop = asyncio.get_running_loop()
+        mine = self._loops.get(loop)
+        if mine is None:
+            mine = self._loops[loop] = _Children(self._size)
+        return mine
 
     async def _take(self, mine: _Children) -> Child:
         while mine.idle:
@@ -216,13 +226,12 @@ class Pool:
     @contextmanager
     def host_call(self) -> Generator[None]:
         """Around a host call of a script of this pool."""
-        call = object()
-        self._open_calls.add(call)
-        before = _calls.set(_calls.get() | {call})
+        call = _Call(self._mine())
+        before = _calls.set((*_calls.get(), call))
         try:
             yield
         finally:
-            self._open_calls.discard(call)
+            call.open = False
             _calls.reset(before)
 
     async def close(self) -> None:
