@@ -28,7 +28,10 @@ INTERRUPT_KINDS = ("user_cancel", "user_input", "host_shutdown", "custom")
 
 @dataclass(frozen=True)
 class Method:
-    """A method of a global. A plain string in a surface stands for `Method(name)`."""
+    """A method of a global. A plain string in a surface stands for `Method(name)`.
+
+    An empty table of Lua reaches it as `{}`: where it takes a list, that is an empty one.
+    """
 
     name: str
     lua: LuaReturns = "value"
@@ -75,9 +78,10 @@ class ScriptError(ToolnexusError):
 class ScriptFailure(ToolnexusError):
     """A script failed.
 
-    `kind` is `"internal"` for an error that the script did not catch (`message` has its name and line),
-    `"timeout"` when its time was up, `"validation"` for what cannot be handed to it, and the kind of an
-    error of the host that it did not catch, which is then the `__cause__`.
+    `kind` is `"internal"` for an error that the script did not catch (`message` has its name and line) and
+    for memory that ran out, `"timeout"` when its time was up, `"validation"` for what cannot be handed over,
+    `"not_available"` when the runtime is closed, and the kind of an error of the host that it did not catch,
+    which is then the `__cause__`.
     """
 
     def __init__(self, kind: str, message: str) -> None:
