@@ -46,11 +46,13 @@ class Services:
     script_bindings: Any = None
 
     def __post_init__(self) -> None:
-        """Raises `ConfigError` for a workspace that is no folder, and for a provider that is none."""
+        """Raises `ConfigError` for a workspace, a sandbox and a provider that is none."""
         if isinstance(self.workspace, str | Path):
             from toolnexus.graph.workspace import Workspace
 
             object.__setattr__(self, "workspace", Workspace(self.workspace))
+        if self.sandbox is not None and not hasattr(self.sandbox, "exec"):
+            raise wrong("Services: sandbox", self.sandbox, "give a Sandbox")
         if self.script_bindings is not None and not hasattr(self.script_bindings, "bind"):
             raise wrong(
                 "Services: script_bindings", self.script_bindings, "give a provider with a method bind"

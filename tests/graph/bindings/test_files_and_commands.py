@@ -185,13 +185,16 @@ async def test_what_may_not_run_is_refused(scripts: Mapping[str, Any], tmp_path:
 
 
 async def test_a_command_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    """[GR-293] The time limit ends the whole tree of processes; so does the end of a command."""
+    """[GR-293] The time limit, a flood of output and the end of a command end its whole tree."""
     sandbox = Sandbox(tmp_path, timeout="300ms", isolation=False)
     late = await sandbox.exec(["sh", "-c", "echo begun; sleep 60 & echo $! >late; sleep 60"])
     assert (late.exit_code, late.stdout) == (-1, "begun\n")
     assert "timed out after 0.3 s" in late.stderr
     left = await sandbox.exec(["sh", "-c", "sleep 60 & echo $! >left"])
     assert left.exit_code == 0
+    flood = await Sandbox(tmp_path, isolation=False).exec(["yes"])
+    assert flood.exit_code == -1 and "too much output" in flood.stderr
+    assert len(flood.stdout) < 1 << 17
     for name in ("late", "left"):
         assert not running(int((tmp_path / name).read_text()))
 

@@ -161,9 +161,13 @@ async def test_names_that_no_script_could_use_fail_the_execution(
 
 
 def test_what_provides_nothing_is_refused_at_once() -> None:
-    """[GR-419] Services take a provider, not just anything."""
+    """[GR-419] Services take a provider, a sandbox and a folder, not just anything."""
     with pytest.raises(ConfigError, match="give a provider with a method bind"):
         graph.Services(script_bindings=Binding("x", {}))
+    with pytest.raises(ConfigError, match="give a Sandbox"):
+        graph.Services(sandbox="/tmp")
+    with pytest.raises(ConfigError, match="folder of a workspace"):
+        graph.Services(workspace="/no/such/folder")
 
 
 async def test_callables_of_every_sort_can_be_bound(scripts: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from toolnexus.graph.board import Board
 from toolnexus.graph.context import NodeContext
 from toolnexus.graph.errors import GraphError, GraphRunError, Interrupted, Issue
 from toolnexus.graph.registry import NodeType, Role
-from toolnexus.graph.scripts.bindings import Environment
+from toolnexus.graph.scripts.environment import Environment
 from toolnexus.graph.scripts.invocation import Invocation
 from toolnexus.graph.scripts.runtime import ScriptError, ScriptFailure, Signal
 from toolnexus.graph.scripts.standard import StandardBindings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from toolnexus.graph.scripts.runtime import ScriptRuntime
     from toolnexus.graph.services import Services
 
+
+logger = logging.getLogger("toolnexus.graph")
 
 MOST_HANDLES = 256
 """How many objects with functions of their own one script may get."""
@@ -60,10 +63,16 @@ class Invocation:
 
         Raises `ScriptError` (not_available) when the script has got too many.
         """
-        self.closing.push_async_callback(close)
+        self.closing.push_async_callback(self._close, close)
         self._opened += 1
         if self._opened > MOST_HANDLES:
             raise ScriptError("not_available", f"a script may open {MOST_HANDLES} streams and the like")
         id = f"@{self._opened}"
         self.handles.update((f"{id}.{name}", function) for name, function in methods.items())
         return Handle(id, [Method(name, function.lua) for name, function in methods.items()])
+
+    async def _close(self, close: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            await close()
+        except Exception as error:  # the script has done its work
+            logger.warning("node %r: what its script opened was not closed: %s", self.ctx.node_id, error)
