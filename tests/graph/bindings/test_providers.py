@@ -191,6 +191,41 @@ async def test_callables_of_every_sort_can_be_bound(scripts: Mapping[str, Any]) 
     assert board["r"] == [2, 8, 1, "5", 4]
 
 
+class Plain:
+    """Globals that are a function or a value themselves."""
+
+    def bind(self, invocation: Invocation) -> Sequence[Binding]:
+        async def db_query(sql: str, *values: Any) -> Any:
+            if not sql:
+                raise ScriptError("validation", "no sql")
+            return [sql, *values]
+
+        values = {"tenant": "acme", "limits": [1, 2], "nothing": None, "table": {"a": {"b": 1}}}
+        return [Binding("db_query", db_query), *(Binding(name, value) for name, value in values.items())]
+
+
+PLAIN = {
+    "js": """
+      var r = [db_query('select', 1, 2), tenant, limits, nothing, table.a.b];
+      try { db_query('') } catch (e) { r.push(e.kind) }
+      board.setVar('r', r);
+    """,
+    "lua": """
+      local _, e = pcall(db_query, '')
+      local r = {db_query('select', 1, 2), tenant, limits, nothing, table.a.b, e.kind}
+      board.setVar('r', r)
+    """,
+}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+async def test_a_global_may_be_a_function_or_a_value(scripts: Mapping[str, Any], runtime: str) -> None:
+    """[GR-426] `Binding` takes a function or a JSON value as the global itself, too."""
+    provider = chain(StandardBindings(), Plain())
+    board = await run(scripts, runtime, PLAIN[runtime], script_bindings=provider)
+    assert board["r"] == [["select", 1, 2], "acme", [1, 2], None, 1, "validation"]
+
+
 async def test_late_bindings_see_what_was_bound(scripts: Mapping[str, Any]) -> None:
     """[GR-416] `bind_late` comes after every `bind` and is handed the globals so far, in a chain as well."""
 

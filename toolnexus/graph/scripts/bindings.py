@@ -16,14 +16,14 @@ from toolnexus.graph.scripts.invocation import Invocation
 class Binding:
     """One global of a script: `Binding("tokens", {"estimate": lambda text: len(text) // 4, "most": 4000})`.
 
-    `value` maps names to functions and JSON values. A function, sync or async, gets what the script gave
-    (JSON values) and returns a JSON value; a sync one must not block, it runs on the event loop. What it
-    raises is the script's to catch, with the kind of a `ScriptError` or `GraphRunError`, else as internal;
-    only an interrupt and a spent budget end the node in any case.
+    `value` maps names to functions and JSON values, or is a function or a JSON value itself. A function, sync
+    or async, gets what the script gave (JSON values) and returns a JSON value; a sync one must not block, it
+    runs on the event loop. What it raises is the script's to catch, with the kind of a `ScriptError` or
+    `GraphRunError`, else as internal; only an interrupt and a spent budget end the node in any case.
     """
 
     name: str
-    value: Mapping[str, Any]
+    value: Any
 
 
 class BindingsProvider(Protocol):

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from toolnexus.errors import ErrorKind
 from toolnexus.graph.board import copied
@@ -44,8 +44,8 @@ class Environment:
         self._invocation = invocation
         self._functions: dict[str, Function] = {}
         self.bindings: dict[str, Binding] = {}
-        self.surface: dict[str, list[Method]] = {}
-        self.constants: dict[str, dict[str, Any]] = {}
+        self.surface: dict[str, list[Method] | Method] = {}
+        self.constants: dict[str, Any] = {}
         self._add(provider.bind(invocation))
         self._add(late(provider, invocation, dict(self.bindings)))
         if logger.isEnabledFor(logging.DEBUG):
@@ -70,28 +70,33 @@ class Environment:
                 raise _wrong(f"{binding.name!r} cannot be a global: {problem}")
             if binding.name in self.bindings:
                 raise _wrong(f"the global {binding.name!r} is bound twice")
-            if not isinstance(binding.value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise _wrong(f"the global {binding.name!r} must map names to functions and values")
             self.bindings[binding.name] = binding
-            self._install(binding)
+            self._install(binding.name, binding.value)
 
-    def _install(self, binding: Binding) -> None:
+    def _install(self, name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            self._install_table(name, cast("Mapping[str, Any]", value))
+        elif (function := _function(value)) is not None:
+            self.surface[name] = Method(name, function.lua)
+            self._functions[name] = function
+        else:
+            self.constants[name] = copied(value, name)
+
+    def _install_table(self, global_: str, table: Mapping[str, Any]) -> None:
         methods: list[Method] = []
         constants: dict[str, Any] = {}
-        for name, value in binding.value.items():
-            path = f"{binding.name}.{name}"
+        for name, value in table.items():
+            path = f"{global_}.{name}"
             if not _NAME.fullmatch(name) or name in _LUA:
                 raise _wrong(f"{path!r} cannot be written in a script: use letters, digits and _")
-            if callable(value):
-                value = Function(value)
-            if isinstance(value, Function):
-                methods.append(Method(name, value.lua))
-                self._functions[path] = value
+            if (function := _function(value)) is not None:
+                methods.append(Method(name, function.lua))
+                self._functions[path] = function
             else:
-                constants[name] = value if isinstance(value, str) else copied(value, path)
-        self.surface[binding.name] = methods
+                constants[name] = copied(value, path)
+        self.surface[global_] = methods
         if constants:
-            self.constants[binding.name] = constants
+            self.constants[global_] = constants
 
     def _told(self, path: str, error: Exception) -> Exception:
         """`error` as the script sees it, or as the node fails with it."""
@@ -105,6 +110,12 @@ class Environment:
         if not isinstance(error, GraphRunError):
             text = f"{path} failed: {type(error).__name__}: {text}"
         return ScriptError(known.kind, ctx.rail.run.redact(text))
+
+
+def _function(value: Any) -> Function | None:
+    if isinstance(value, Function):
+        return value
+    return Function(value) if callable(value) else None
 
 
 @lru_cache(1024)

@@ -44,8 +44,15 @@ class Execution:
         self._host = host
         self._limit = limit
         self._grace = grace
-        self._surface = {global_: _described(global_, methods) for global_, methods in surface.items()}
-        self._allowed = {f"{g}.{method}" for g, methods in self._surface.items() for method, _ in methods}
+        self._surface: dict[str, LuaReturns | Sequence[tuple[str, LuaReturns]]] = {}
+        self._allowed: set[str] = set()
+        for global_, methods in surface.items():
+            if isinstance(methods, Method):
+                self._surface[global_] = methods.lua
+                self._allowed.add(global_)
+            else:
+                self._surface[global_] = described = _described(global_, methods)
+                self._allowed.update(f"{global_}.{method}" for method, _ in described)
         self._errors: dict[int, ScriptError] = {}
         self._said = 0
         self._handles = 0

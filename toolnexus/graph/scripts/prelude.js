@@ -50,8 +50,15 @@
     return freeze(made);
   };
 
-  for (const name in surface) globalThis[name] = object(name, surface[name]);
-  for (const name in constants) globalThis[name] = freeze({ ...globalThis[name], ...constants[name] });
+  for (const name in surface) {
+    const methods = surface[name];
+    globalThis[name] = typeof methods === "string" ? method(name) : object(name, methods);
+  }
+  for (const name in constants) {
+    const value = constants[name];
+    const plain = typeof value !== "object" || value === null || Array.isArray(value);
+    globalThis[name] = plain ? value : freeze({ ...globalThis[name], ...value });
+  }
   globalThis.signal = object("signal", [["done"], ["error"], ["interrupt"]]);
   globalThis.config = config;
 

@@ -247,10 +247,15 @@ end
 local function run(source, name, surface, constants, config, host, expired)
   call, over = host, expired
   local env = environment()
-  for global, methods in next, surface do env[global] = object({}, global, methods) end
+  for global, methods in next, surface do
+    env[global] = type(methods) == "string" and method({}, global, methods) or object({}, global, methods)
+  end
   for global, values in next, constants do
-    env[global] = env[global] or {}
-    for k, v in next, values do env[global][k] = v end
+    if type(env[global]) == "table" and type(values) == "table" then
+      for k, v in next, values do env[global][k] = v end
+    else
+      env[global] = values
+    end
   end
   env.signal = object({}, "signal", {{"done"}, {"error"}, {"interrupt"}})
   env.config = config

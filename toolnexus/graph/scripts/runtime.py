@@ -94,11 +94,13 @@ HostCall = Callable[[str, list[JSON]], Awaitable[Any]]
 """`await host("board.getVar", ["x"])`: the result as a JSON value or a `Handle`. Raises `ScriptError` for
 the script to see; any other exception stops the script and comes out of `exec`."""
 
-Surface = Mapping[str, Sequence[str | Method]]
-"""The globals of a script and their methods: `{"board": ["getVar", Method("setVar", lua="err")]}`."""
+Surface = Mapping[str, Sequence[str | Method] | Method]
+"""The globals of a script and their methods: `{"board": ["getVar", Method("setVar", lua="err")]}`. A global
+that is a method itself, `{"log": Method("log")}`, reaches the host as `"log"`."""
 
-Constants = Mapping[str, Mapping[str, JSON]]
-"""Plain values on globals: `{"board": {"MAIN_CHANNEL": "__main_channel"}}`."""
+Constants = Mapping[str, JSON]
+"""Plain values on globals, `{"board": {"MAIN_CHANNEL": "__main_channel"}}`, and globals that are no object:
+`{"limits": [1, 2]}`."""
 
 
 class ScriptRuntime(Protocol):
