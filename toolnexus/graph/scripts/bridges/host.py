@@ -54,7 +54,12 @@ class _Host:
         if not self._ctx.listening:
             return
         try:
-            await self._ctx.emit(delta_of(kind, payload))
+            delta = delta_of(kind, payload)
+        except (ValueError, KeyError, RecursionError) as error:
+            logger.debug("node %r: a payload is no %r and was skipped: %s", self._ctx.node_id, kind, error)
+            return
+        try:
+            await self._ctx.emit(delta)
         except Exception as error:  # a preview: nothing depends on it
             logger.warning("node %r: a delta of type %r was dropped: %s", self._ctx.node_id, kind, error)
 
