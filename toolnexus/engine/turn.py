@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
 from toolnexus.core.messages import Message, ToolCallPart
@@ -15,7 +15,7 @@ from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
 from toolnexus.engine.costs import needed_prices, priced
 from toolnexus.engine.masking import masked
-from toolnexus.errors import LimitReached, ModelContextError
+from toolnexus.errors import ConfigError, LimitReached, ModelContextError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Emitter, Frame, RunContext
 from toolnexus.runtime.hooks import settled
@@ -23,6 +23,22 @@ from toolnexus.runtime.redact import Masking, Redactor
 from toolnexus.runtime.tracing import Tracing
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Counted")
+
+
+class Named(Protocol):
+    """What has the name of a model."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Counted(Protocol):
+    """A reply that says what it used, or None."""
+
+    @property
+    def usage(self) -> Usage | None: ...
+
 
 MAX_CALL_ID = 40
 CHARS_PER_TOKEN = 4
@@ -94,7 +110,7 @@ async def model_turn(
     return response if message is response.message else replace(response, message=message)
 
 
-def _claim(ctx: RunContext, model: Model) -> None:
+def _claim(ctx: RunContext, model: Named) -> None:
     """Claim one request to `model`. Raises `LimitReached`, and `ConfigError` where no price is known."""
     if (prices := needed_prices(ctx)) is not None:
         prices.check(model)
@@ -118,10 +134,7 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
     try:
         response = masked(await model.generate(request), ctx.run.redact)
     except BaseException as error:
-        ledger.record(model.name, _NOTHING if ctx.run.prices is None else _FREE)
-        if counts is not None:
-            status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
-            counts.request(model.name, status, time.perf_counter() - began)
+        _failed(ctx, model, error, began)
         raise
     answered_by, host = response.model or model.name, response.host or getattr(model, "host", None)
     usage = priced(ctx, response.usage or estimated(request, response), answered_by, host=host)
@@ -130,6 +143,39 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
         status = "error" if response.stop == "cut" else "ok"
         counts.request(answered_by, status, time.perf_counter() - began, usage)
     return response, usage
+
+
+def _failed(ctx: RunContext, model: Named, error: BaseException, began: float) -> None:
+    """Count a request that gave nothing."""
+    ctx.frame.ledger.record(model.name, _NOTHING if ctx.run.prices is None else _FREE)
+    if ctx.run.counts is not None:
+        status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
+        ctx.run.counts.request(model.name, status, time.perf_counter() - began)
+
+
+async def other_request(ctx: RunContext, model: Named, ask: Callable[[], Awaitable[C]]) -> C:
+    """What `ask` gets from `model` that is no message: images, speech, a transcript, vectors.
+
+    Budgets and usage count it as one request. Raises `LimitReached` before anything is sent, and whatever
+    `ask` raises.
+    """
+    _claim(ctx, model)
+    began = time.perf_counter()
+    try:
+        reply = await ask()
+    except ConfigError:  # nothing was sent: the claim is for others again
+        ctx.frame.ledger.return_request()
+        raise
+    except BaseException as error:
+        _failed(ctx, model, error, began)
+        raise
+    usage = priced(ctx, reply.usage or _NOTHING, model.name, host=getattr(model, "host", None))
+    ctx.frame.ledger.record(model.name, usage)
+    if ctx.run.counts is not None:
+        ctx.run.counts.request(model.name, "ok", time.perf_counter() - began, usage)
+    if ctx.run.emit is not None:
+        ctx.run.emit(UsageReported(path=ctx.frame.path, model=model.name, usage=usage.of_one_request()))
+    return reply
 
 
 async def side_request(ctx: RunContext, model: Model, request: ModelRequest) -> ModelResponse:

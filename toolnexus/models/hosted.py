@@ -163,6 +163,10 @@ class HostedModel(ABC):
         except _ODD_SHAPE as error:
             raise self._odd(error) from self._redact.cause(error)
 
+    def check(self, request: Any) -> None:
+        """Raises `ConfigError` for what the endpoint cannot be asked; sends nothing."""
+        self._body(request, None)
+
     async def aclose(self) -> None:
         """Close idle connections; the next request opens them again."""
         await self._wire.aclose()

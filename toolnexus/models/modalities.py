@@ -6,7 +6,7 @@ the request failed.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from toolnexus.core.modalities import (
     EmbeddingRequest,
@@ -18,6 +18,15 @@ from toolnexus.core.modalities import (
     TranscriptionRequest,
     VideoRequest,
 )
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """Says beforehand what it cannot be asked."""
+
+    def check(self, request: Any) -> None:
+        """Raises `ConfigError` for a request of any kind that its endpoint cannot honour. Sends nothing."""
+        ...
 
 
 @runtime_checkable

@@ -63,6 +63,21 @@ class OpenAIMedia(HostedModel):
         body = dumps(forms.embedding_body(self.name, request))
         return await self._posted("/embeddings", body, lambda reply: forms.embeddings(reply, request))
 
+    def check(self, request: Any) -> None:
+        """Raises `ConfigError` for what the endpoint cannot be asked; sends nothing."""
+        if isinstance(request, ImageRequest):
+            forms.image_body(self.name, request)
+        elif isinstance(request, EmbeddingRequest):
+            forms.embedding_body(self.name, request)
+        elif isinstance(request, SpeechRequest):
+            forms.speech_body(self.name, request)
+            _ = self._media_wire
+        elif isinstance(request, TranscriptionRequest):
+            forms.transcription_form(self.name, request)
+            _ = self._media_wire
+        else:
+            super().check(request)
+
     @property
     def _media_wire(self) -> MediaWire:
         if not isinstance(self._wire, MediaWire):

@@ -3,76 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolnexus.core.messages import Message
 from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink
-from toolnexus.core.tools import Tool
 from toolnexus.engine.turn import estimated, model_turn
 from toolnexus.errors import ConfigError
 from toolnexus.graph.errors import GraphRunError
-from toolnexus.graph.inference.intents import TextIntent, ToolChoice
-from toolnexus.graph.inference.prepare import (
-    Additions,
-    check_choice,
-    declared,
-    form_of,
-    options_of,
-    transcript_of,
-)
+from toolnexus.graph.inference.call import Call
+from toolnexus.graph.inference.intents import TextIntent
+from toolnexus.graph.inference.media import media
+from toolnexus.graph.inference.prepare import form_of, options_of, transcript_of
 from toolnexus.graph.inference.reply import Reply, reply_of
-from toolnexus.graph.inference.request import GenerateRequest
-from toolnexus.graph.inference.router import RoutedModel, Trace
-from toolnexus.graph.inference.targets import Target, exact, route
-from toolnexus.graph.services import Services
+from toolnexus.graph.inference.router import RoutedModel
+from toolnexus.graph.inference.targets import Target
 from toolnexus.runtime.context import RunContext
-
-
-@dataclass(slots=True, kw_only=True)
-class Call:
-    """A request that is ready to go: whom it may go to, and what is added for each of them."""
-
-    request: GenerateRequest
-    targets: Sequence[Target]
-    additions: Additions
-    tools: Sequence[Tool] = ()
-    choice: ToolChoice | None = None
-    trace: Trace = field(default_factory=Trace)
-
-
-def prepared(services: Services, request: GenerateRequest, tools: Sequence[Tool] = ()) -> Call:
-    """What `request` means here; `tools` are offered besides those that it declares itself.
-
-    Raises `GraphRunError` for everything that can be known to be wrong before anybody is asked.
-    """
-    intent = request.intent
-    text = intent.text or TextIntent()
-    offered = (*tools, *declared(text.tools or ()))
-    check_choice(text.tool_choice, offered)
-    form_of(text.response)
-    additions = Additions(services, request.extensions, request.request_metadata)
-    return Call(
-        request=request,
-        targets=chosen(services, request, intent.kinds),
-        additions=additions,
-        tools=offered,
-        choice=text.tool_choice,
-    )
-
-
-def chosen(services: Services, request: Any, kinds: Sequence[str]) -> list[Target]:
-    """Whom a request may go to: its own model, or those of the router."""
-    if request.model is None:
-        return route(services, request.model_hint, kinds)
-    id = request.model.id
-    target = exact(services, id.provider, id.name, request.model.profile)
-    if not target.gives(kinds):
-        raise GraphRunError(
-            f"model {str(target)!r} gives {', '.join(target.kinds)}, not {' and '.join(kinds)}",
-            kind="validation",
-        )
-    return [target]
 
 
 async def generate(ctx: RunContext, call: Call, sink: ModelSink | None = None) -> Reply:
@@ -81,29 +26,33 @@ async def generate(ctx: RunContext, call: Call, sink: ModelSink | None = None) -
     Raises `Rejected` for a reply that cannot be used, `GraphRunError` (validation) for what the model cannot
     be asked, and whatever the model raises.
     """
+    hide_secrets(ctx, call.targets)
+    try:
+        return await (_text(ctx, call, sink) if call.request.intent.text is not None else media(ctx, call))
+    except ConfigError as error:
+        raise GraphRunError(str(error), kind="validation") from error
+
+
+async def _text(ctx: RunContext, call: Call, sink: ModelSink | None) -> Reply:
     text = call.request.intent.text or TextIntent()
     form = form_of(text.response)
     options = options_of(text, call.choice)
     system, messages = transcript_of(call.request)
     spoken = tuple(messages)
-    hide_secrets(ctx, call.targets)
     seen = ctx.frame.call_ids
     for message in messages:
         for known in message.tool_calls:
             seen.setdefault(known.id, 1)
-    try:
-        response = await _asked(
-            ctx,
-            call,
-            options,
-            system=system,
-            tools=call.tools,
-            output=form and form.spec,
-            transcript=messages,
-            sink=sink,
-        )
-    except ConfigError as error:
-        raise GraphRunError(str(error), kind="validation") from error
+    response = await _asked(
+        ctx,
+        call,
+        options,
+        system=system,
+        tools=call.tools,
+        output=form and form.spec,
+        transcript=messages,
+        sink=sink,
+    )
     target = call.trace.answered
     assert target is not None
     usage = response.usage or estimated(ModelRequest(messages=spoken, system=system), response)
@@ -114,7 +63,7 @@ async def generate(ctx: RunContext, call: Call, sink: ModelSink | None = None) -
         offered=[tool.name for tool in call.tools],
         choice=call.choice,
         form=form,
-        decisions=call.additions.dropped(target),
+        decisions=call.dropped(target),
     )
 
 

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
+
+FROM_SCRIPT = {"from_script": True}
+"""The context of data from a script: an empty table of Lua is an empty list or object, as one is wanted, and
+1.0 is a whole number."""
 
 
 class Strict(BaseModel):
     """Data that is read without guessing: unknown fields and other types are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_script(cls, data: Any, info: ValidationInfo) -> Any:
+        if info.context is not FROM_SCRIPT:
+            return data
+        if data == []:
+            return {}
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        return {key: _from_script(value, cls.model_fields.get(key)) for key, value in fields.items()}
+
+
+def _from_script(value: Any, field: FieldInfo | None) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value == {} and field is not None:
+        wanted = (field.annotation, *get_args(field.annotation))
+        return [] if any(get_origin(one) is list for one in wanted) else value
+    return value
 
 
 OUTPUTS = ("text", "image", "audio", "video")
@@ -113,6 +139,16 @@ class ImageIntent(Strict):
         return self
 
 
+def of_id(data: Any) -> Any:
+    """A text as the `id` of an object."""
+    return {"id": data} if isinstance(data, str) else data
+
+
+def of_encoding(data: Any) -> Any:
+    """A text as the `encoding` of an object."""
+    return {"encoding": data} if isinstance(data, str) else data
+
+
 class Voice(Strict):
     """Who speaks; a plain text is its `id`."""
 
@@ -131,10 +167,8 @@ class AudioFormat(Strict):
 class AudioIntent(Strict):
     """Speech. `speed` is 1 for the ordinary one."""
 
-    voice: Annotated[Voice, BeforeValidator(lambda v: {"id": v} if isinstance(v, str) else v)] | None = None
-    format: (
-        Annotated[AudioFormat, BeforeValidator(lambda v: {"encoding": v} if isinstance(v, str) else v)] | None
-    ) = None
+    voice: Annotated[Voice | None, BeforeValidator(of_id)] = None
+    format: Annotated[AudioFormat | None, BeforeValidator(of_encoding)] = None
     speed: Annotated[float, Field(ge=0.25, le=4)] | None = None
     count: Positive | None = None
 

@@ -146,29 +146,34 @@ class Additions:
 
     def options(self, target: Target) -> dict[str, Any]:
         """The options of a request to `target`."""
+        body = self.body(target)
+        return {"extra_body": body} if body else {}
+
+    def body(self, target: Target) -> dict[str, Any]:
+        """The members of the body of a request to `target`."""
         body: dict[str, Any] = {}
         for extension, members in self._members:
             if extension.provider == target.provider:
                 body.update(members)
         if self._metadata and target.metadata_field:
             body[target.metadata_field] = dict(self._metadata)
-        return {"extra_body": body} if body else {}
+        return body
 
     def dropped(self, target: Target) -> list[dict[str, Any]]:
         """What a request to `target` leaves out, and why."""
         out = [
-            _dropped(f"extensions.{e.provider}/{e.id}", f"it is of {e.provider!r}, the model is {target}")
+            dropped(f"extensions.{e.provider}/{e.id}", f"it is of {e.provider!r}, the model is {target}")
             for e, _ in self._members
             if e.provider != target.provider
         ]
         if self._metadata and not target.metadata_field:
-            out.append(_dropped("request_metadata", f"{target} has no field for it (metadata_field)"))
+            out.append(dropped("request_metadata", f"{target} has no field for it (metadata_field)"))
         for decision in out:
             logger.debug("%s was dropped: %s", decision["field"], decision["reason"])
         return out
 
 
-def _dropped(field: str, reason: str) -> dict[str, Any]:
+def dropped(field: str, reason: str) -> dict[str, Any]:
     return {"field": field, "disposition": "dropped", "reason": reason}
 
 

@@ -39,7 +39,7 @@ class Rejected(GraphRunError):
     def __init__(
         self, message: str, *, code: str, kind: str = "internal", usage: Usage | None = None
     ) -> None:
-        super().__init__(message, kind=kind, code=code)
+        super().__init__(f"{code}: {message}", kind=kind, code=code)
         self.usage = usage
         self.text = ""
         self.call = ""

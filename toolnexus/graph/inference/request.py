@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, PlainValidator, ValidationError
 
-from toolnexus.core.content import parts_from_wire
-from toolnexus.core.messages import Message, Part, TextPart
+from toolnexus.core.content import part_from_wire, parts_from_wire
+from toolnexus.core.messages import MediaPart, Message, Part, TextPart
 from toolnexus.graph.definition import issues_of
 from toolnexus.graph.errors import GraphRunError
-from toolnexus.graph.inference.intents import Intent, Strict, TextIntent
+from toolnexus.graph.inference.intents import (
+    FROM_SCRIPT,
+    AudioFormat,
+    Intent,
+    Positive,
+    Strict,
+    TextIntent,
+    of_encoding,
+)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -23,6 +31,18 @@ def _parts(data: Any) -> tuple[Part, ...]:
     if isinstance(data, str):
         return (TextPart(data),)
     return cast("tuple[Part, ...]", data) if isinstance(data, tuple) else parts_from_wire(data)
+
+
+def _sound(data: Any) -> MediaPart:
+    if isinstance(data, MediaPart):
+        return data
+    given: Any = data
+    if isinstance(data, dict) and "source" not in data:
+        given = {"type": "audio", "source": cast("Any", data)}
+    part = part_from_wire(given)
+    if not isinstance(part, MediaPart):
+        raise ValueError("it is no sound")
+    return part
 
 
 WireMessage = Annotated[Message, PlainValidator(_message)]
@@ -90,10 +110,57 @@ class GenerateRequest(Strict):
         return self.input.content.intent
 
 
+class EmbedItem(Strict):
+    """One thing whose meaning is wanted."""
+
+    content: Content
+
+
+class EmbedRequest(Strict):
+    """Vectors for texts."""
+
+    model: ModelRef | None = None
+    model_hint: str | None = None
+    items: Annotated[list[EmbedItem], Field(min_length=1)]
+    dimensions: Positive | None = None
+    extensions: list[Extension] = Field(default_factory=list[Extension])
+
+
+class TranscribeRequest(Strict):
+    """What is said in a sound: `{type: audio, source}`, or its source alone."""
+
+    model: ModelRef | None = None
+    model_hint: str | None = None
+    audio: Annotated[MediaPart, PlainValidator(_sound)]
+    language: str | None = None
+    prompt: str | None = None
+    timestamps: Literal["segment", "word"] | None = None
+    extensions: list[Extension] = Field(default_factory=list[Extension])
+
+
+class SessionRequest(Strict):
+    """What is said in a sound that comes in pieces. Those of the encoding `pcm` are 16 bit, little endian."""
+
+    model: ModelRef | None = None
+    model_hint: str | None = None
+    input_format: Annotated[AudioFormat, BeforeValidator(of_encoding)]
+    language: str | None = None
+    prompt: str | None = None
+    timestamps: Literal["segment", "word"] | None = None
+    extensions: list[Extension] = Field(default_factory=list[Extension])
+
+
+class AudioChunk(Strict):
+    """A piece of sound: base64 in `data`; `sequence` grows."""
+
+    data: Annotated[str, Field(min_length=1)]
+    sequence: int | None = None
+
+
 def read(model: type[M], data: Any, where: str) -> M:
-    """`data` as `model`. Raises `GraphRunError` (validation) that names every field that is wrong."""
+    """`data` of a script as `model`. Raises `GraphRunError` (validation) that names every wrong field."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=FROM_SCRIPT)
     except ValidationError as error:
         found = "; ".join(str(issue) for issue in issues_of(error))
         raise GraphRunError(f"{where}: {found}", kind="validation") from None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from toolnexus.core.model import ModelRequest, ModelResponse
-from toolnexus.errors import ErrorKind
+from toolnexus.errors import ConfigError, ErrorKind
 from toolnexus.graph.errors import GraphRunError, classified
 from toolnexus.graph.inference.targets import Target
 from toolnexus.models.base import Model
 from toolnexus.models.sink import WatchedSink
+
+T = TypeVar("T")
 
 _FINAL = (ErrorKind.INTERRUPTED, ErrorKind.ABORTED, ErrorKind.BUDGET_EXCEEDED)
 
@@ -25,9 +27,11 @@ class Trace:
 
     def failed(self, target: Target, error: Exception) -> None:
         """Note that `target` could not answer."""
-        told = classified(error, graph="", node_id="") if not isinstance(error, GraphRunError) else error
+        kind = ErrorKind.VALIDATION
+        if not isinstance(error, ConfigError):
+            kind = classified(error, graph="", node_id="").kind
         self.attempts.append(
-            {"model": target.ref, "outcome": "failed", "kind": str(told.kind), "error": str(error)}
+            {"model": target.ref, "outcome": "failed", "kind": str(kind), "error": str(error)}
         )
 
     def succeeded(self, target: Target) -> None:
@@ -44,6 +48,26 @@ class Trace:
 def goes_on(error: Exception) -> bool:
     """Whether another model may be asked after `error`."""
     return not (isinstance(error, GraphRunError) and error.kind in _FINAL)
+
+
+async def first_answer(
+    targets: Sequence[Target], ask: Callable[[Target], Awaitable[T]], trace: Trace
+) -> tuple[T, Target]:
+    """What the first target gives that can, and which one that was. Raises what the last one raised."""
+    reasons: list[str] = []
+    for target in targets:
+        try:
+            answer = await ask(target)
+        except Exception as error:
+            trace.failed(target, error)
+            reasons.append(str(error))
+            if target is targets[-1] or not goes_on(error):
+                exhausted(error, reasons)
+                raise
+        else:
+            trace.succeeded(target)
+            return answer, target
+    raise AssertionError("there are targets")
 
 
 def exhausted(error: Exception, reasons: Sequence[str]) -> None:

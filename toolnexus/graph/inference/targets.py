@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean, listed
 from toolnexus.errors import ConfigError
 from toolnexus.graph.errors import GraphRunError
+from toolnexus.graph.inference.intents import OUTPUTS
 from toolnexus.graph.services import Services
 from toolnexus.models.base import Model
 from toolnexus.models.registry import checked_model, near
 
-KINDS = ("text", "image", "audio", "video", "embedding", "transcription")
+KINDS = (*OUTPUTS, "embedding", "transcription")
 """What a model may give."""
-_METHODS = {
+METHODS = {
     "text": "generate",
     "image": "generate_images",
     "audio": "speak",
@@ -30,9 +31,9 @@ class Target:
     """A model that a graph may ask, and how documents name it.
 
     `profile` tells apart several ways to one model. `outputs` is what it gives (`text`, `image`, `audio`,
-    `video`, `embedding`, `transcription`), empty: whatever its class has a method for.
-    `metadata_field` is the member of a body that carries `request_metadata`, empty: none does. Raises
-    `ConfigError` for an unknown kind of output.
+    `video`, `embedding`, `transcription`), empty: whatever its class has a method for. `limits` is what is
+    known of it (`max_input_tokens`, `max_output_tokens`), for scripts. `metadata_field` is the member of a
+    body that carries `request_metadata`, empty: none does. Raises `ConfigError` for an unknown output.
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Target:
     name: str = ""
     profile: str = ""
     outputs: tuple[str, ...] = ()
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
     metadata_field: str = ""
 
     def __post_init__(self) -> None:
@@ -54,6 +56,22 @@ class Target:
         id = {"provider": self.provider, "name": self.name}
         return {"id": id, "profile": self.profile} if self.profile else {"id": id}
 
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        """What is known of it, as JSON values."""
+        made = [kind for kind in self.kinds if kind in OUTPUTS]
+        operations = [
+            *(["generate"] if made else []),
+            *(["embed"] if "embedding" in self.kinds else []),
+            *(["transcribe"] if "transcription" in self.kinds else []),
+        ]
+        return {
+            **self.ref,
+            "operations": operations,
+            "capabilities": {"outputs": made},
+            "limits": dict(self.limits),
+        }
+
     def gives(self, kinds: Iterable[str]) -> bool:
         """Whether it gives all of `kinds`."""
         return all(kind in self.kinds for kind in kinds)
@@ -61,7 +79,7 @@ class Target:
     @property
     def kinds(self) -> tuple[str, ...]:
         """What it gives."""
-        return self.outputs or tuple([kind for kind in KINDS if hasattr(self.model, _METHODS[kind])])
+        return self.outputs or tuple([kind for kind in KINDS if hasattr(self.model, METHODS[kind])])
 
     def __str__(self) -> str:
         path = f"{self.provider}/{self.name}" if self.provider else self.name

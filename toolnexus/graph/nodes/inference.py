@@ -18,7 +18,8 @@ from toolnexus.core.usage import Usage
 from toolnexus.graph.board import MAIN_CHANNEL, Board
 from toolnexus.graph.context import NodeContext
 from toolnexus.graph.errors import GraphRunError, Interrupted
-from toolnexus.graph.inference.generate import Call, generate, prepared
+from toolnexus.graph.inference.call import Call, prepared
+from toolnexus.graph.inference.generate import generate
 from toolnexus.graph.inference.intents import Intent, Strict, TextIntent, ToolChoice
 from toolnexus.graph.inference.reply import Rejected, Reply, usage_to_wire
 from toolnexus.graph.inference.request import (

@@ -14,6 +14,7 @@ from toolnexus.graph.scripts.bridges.expr import expr
 from toolnexus.graph.scripts.bridges.fs import READ_BYTES, WRITE_BYTES, fs
 from toolnexus.graph.scripts.bridges.host import host
 from toolnexus.graph.scripts.bridges.identity import node, run
+from toolnexus.graph.scripts.bridges.inference import inference
 from toolnexus.graph.scripts.bridges.parallel import parallel
 from toolnexus.graph.scripts.bridges.shell import shell
 from toolnexus.graph.scripts.bridges.stream import stream
@@ -69,6 +70,8 @@ class StandardBindings:
         bound = [bridge(invocation) for bridge in _ALWAYS]
         if services.toolkit is not None:
             bound.append(tools(invocation, services, self._tools))
+        if services.models is not None or services.wired("router"):
+            bound.append(inference(invocation, services))
         if services.workspace is not None:
             bound.append(fs(services.workspace, self._read, self._write))
         if services.sandbox is not None:
