@@ -38,7 +38,6 @@ async def _text(ctx: RunContext, call: Call, sink: ModelSink | None) -> Reply:
     form = form_of(text.response)
     options = options_of(text, call.choice)
     system, messages = transcript_of(call.request)
-    spoken = tuple(messages)
     seen = ctx.frame.call_ids
     for message in messages:
         for known in message.tool_calls:
@@ -55,7 +54,7 @@ async def _text(ctx: RunContext, call: Call, sink: ModelSink | None) -> Reply:
     )
     target = call.trace.answered
     assert target is not None
-    usage = response.usage or estimated(ModelRequest(messages=spoken, system=system), response)
+    usage = response.usage or estimated(ModelRequest(messages=messages, system=system), response)
     return reply_of(
         response,
         usage,
@@ -75,7 +74,7 @@ def hide_secrets(ctx: RunContext, targets: Sequence[Target]) -> None:
 
 
 async def _asked(
-    ctx: RunContext, call: Call, options: Mapping[str, Any], *, transcript: list[Message], **more: Any
+    ctx: RunContext, call: Call, options: Mapping[str, Any], *, transcript: Sequence[Message], **more: Any
 ) -> ModelResponse:
     if len(call.targets) > 1:
         model = RoutedModel(call.targets, call.additions.options, call.trace)

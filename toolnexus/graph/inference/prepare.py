@@ -73,14 +73,14 @@ def _form(name: str, schema: str) -> Form:
     return Form(replace(made.spec, name=sanitize(name)[:64]), made)
 
 
-def transcript_of(request: GenerateRequest) -> tuple[str, list[Message]]:
+def transcript_of(request: GenerateRequest) -> tuple[str, Sequence[Message]]:
     """The system prompt, which is all that the messages of that role say, and the others.
 
     Parts of data are JSON text in them.
     """
     system = [m.text for m in request.context if m.role == "system"]
     spoken = [m for m in (*request.context, request.input.message) if m.role != "system"]
-    return "\n\n".join(filter(None, system)), [_readable(message) for message in spoken]
+    return "\n\n".join(filter(None, system)), tuple([_readable(message) for message in spoken])
 
 
 def _readable(message: Message) -> Message:
