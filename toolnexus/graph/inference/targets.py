@@ -150,7 +150,7 @@ def routed(services: Services) -> list[Target]:
             kind="not_available",
             code="no_router",
         )
-    if services.router is None:
+    if services.router is None or services.router is True:
         return _targets(services.models)
     known = {} if services.models is None else _by_name(services.models)
     return _targets(services.router, known)
