@@ -159,6 +159,25 @@ async def test_an_interrupt_stops_the_stream(policy: Any, kept: list[str]) -> No
     assert channel(error.board) == ["user:go", *kept]
 
 
+async def test_a_silent_model_is_interrupted_too() -> None:
+    """[GR-322] An interrupt that comes while nothing is said is seen after a moment."""
+
+    class Stopping(Host):
+        def poll_interrupt(self) -> graph.Interrupt | None:
+            return graph.Interrupt("user_cancel") if asked.is_set() else None
+
+    asked = asyncio.Event()
+
+    async def answer(request: ModelRequest) -> AsyncGenerator[str]:
+        asked.set()
+        await asyncio.Event().wait()
+        yield "never"
+
+    async with asyncio.timeout(5):
+        error = await failure(streaming(FunctionModel(answer)), said("go"), Stopping())
+    assert (error.kind, channel(error.board)) == ("interrupted", ["user:go"])
+
+
 @pytest.mark.parametrize(("policy", "kept"), [(None, ["assistant:one"]), ({"on_interrupt": "discard"}, [])])
 async def test_a_cancelled_run_keeps_what_was_said(policy: Any, kept: list[str]) -> None:
     """[GR-322] A cancel is in the category of interrupts, and it closes the request."""

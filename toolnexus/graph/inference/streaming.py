@@ -42,6 +42,11 @@ class Pieces:
         """The next piece, None at the end."""
         return await self._queue.get()
 
+    async def next_within(self, seconds: float) -> dict[str, Any] | None:
+        """The next piece, None at the end. Raises `TimeoutError` when there is none in that time."""
+        async with asyncio.timeout(seconds):
+            return await self._queue.get()
+
 
 class Streamed:
     """A request in flight. `reply()` is there once `pieces` have ended; `close` may be called at any time."""

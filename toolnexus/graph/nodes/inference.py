@@ -39,6 +39,8 @@ FEEDBACK = "__recover_feedback."
 """Where the feedback for a node waits, unless its config says where."""
 COUNT = "__recover_count."
 MOST_RECOVERIES = 2
+LOOK = 0.2
+"""Seconds of silence after which a stream looks for an interrupt."""
 
 Name = Annotated[str, Field(min_length=1)]
 Action = Literal["commit_partial", "discard"]
@@ -240,12 +242,16 @@ async def _streamed(ctx: NodeContext, board: Board, config: InferenceConfig, cal
     """The reply, its text handed on as it comes; what was said before a failure stays, if it may."""
     stream = Streamed(lambda sink: generate(ctx.rail, call, sink))
     try:
-        async for part in stream:
+        while True:
+            try:
+                part = await stream.pieces.next_within(LOOK)
+            except TimeoutError:
+                _stop_if_asked(ctx, stream)
+                continue
+            if part is None:
+                return stream.reply()
             await _tell(ctx, {"type": "part", "part": part})
-            interrupt = None if stream.done else ctx.check_interrupt()
-            if interrupt is not None:
-                raise Interrupted(*interrupt)
-        return stream.reply()
+            _stop_if_asked(ctx, stream)
     except BaseException as failure:
         try:
             await stream.close()
@@ -255,6 +261,13 @@ async def _streamed(ctx: NodeContext, board: Board, config: InferenceConfig, cal
         if usage is not None and not (isinstance(failure, Rejected) and failure.call):
             await _report_late(ctx, usage)
         raise
+
+
+def _stop_if_asked(ctx: NodeContext, stream: Streamed) -> None:
+    """Raises `Interrupted` when an interrupt is pending and the reply is not there yet."""
+    interrupt = None if stream.done else ctx.check_interrupt()
+    if interrupt is not None:
+        raise Interrupted(*interrupt)
 
 
 def _keep_partial(board: Board, config: InferenceConfig, failure: BaseException, said: str) -> None:
