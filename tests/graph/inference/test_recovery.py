@@ -78,13 +78,26 @@ async def test_recoveries_have_a_cap_for_each_run(most: int | None, asked: int) 
     assert channel(error.board) == ["user:go"]
 
 
-async def test_without_recovery_the_node_fails() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_without_recovery_the_node_fails(stream: bool) -> None:
     """[GR-311] Also when no tool at all is offered; what it cost is reported."""
     host = Host()
-    error = await failure(one({}, Services(models=ScriptedModel([GHOST]))), said("go"), host)
+    error = await failure(one({"stream": stream}, Services(models=ScriptedModel([GHOST]))), said("go"), host)
     assert (error.kind, error.http_status, error.code) == ("internal", 500, "undefined_tool")
     assert "'known'" in str(error)
     assert len(host.usage) == 1
+
+
+@pytest.mark.parametrize(("most", "kept"), [(1, ["assistant:I will"]), (2, [])])
+async def test_only_a_recovered_reply_leaves_no_text(most: int, kept: list[str]) -> None:
+    """[GR-321] Past the cap a streamed reply is a failure like any other: its text stays."""
+    recovery = {"enabled": True, "max_per_run": most}
+    model = ScriptedModel([GHOST, GHOST, "sorry"])
+    graph = looping(model, undefined_tool_recovery=recovery, stream=True)
+    if kept:
+        assert channel((await failure(graph, said("go"))).board) == ["user:go", *kept]
+    else:
+        assert channel(await graph.run(said("go"))) == ["user:go", "assistant:sorry"]
 
 
 @pytest.mark.parametrize(

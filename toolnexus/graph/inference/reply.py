@@ -14,17 +14,6 @@ from toolnexus.graph.inference.intents import ToolChoice
 from toolnexus.graph.inference.prepare import Form
 from toolnexus.graph.inference.targets import Target
 
-FINISH_REASONS = (
-    "completed",
-    "max_output",
-    "tool_calls",
-    "content_filter",
-    "refusal",
-    "pause",
-    "invalid_tool_call",
-    "context_limit",
-    "other",
-)
 UNDEFINED_TOOL = "undefined_tool"
 INVALID_REPLY = "invalid_provider_response"
 TRUNCATED = "provider_truncated"
@@ -36,9 +25,7 @@ class Rejected(GraphRunError):
     `call` is the name of a tool that was called and not offered.
     """
 
-    def __init__(
-        self, message: str, *, code: str, kind: str = "internal", usage: Usage | None = None
-    ) -> None:
+    def __init__(self, message: str, *, code: str, usage: Usage, kind: str = "internal") -> None:
         super().__init__(f"{code}: {message}", kind=kind, code=code)
         self.usage = usage
         self.text = ""

@@ -99,11 +99,6 @@ class RoutedModel:
         """The names in order, joined by `|`."""
         return "|".join([model.name for model in self.models])
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The secrets of all."""
-        return tuple([secret for model in self.models for secret in getattr(model, "secrets", ())])
-
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Answer one request. Raises the last model's error, its text with the reasons of all."""
         reasons: list[str] = []
@@ -122,7 +117,7 @@ class RoutedModel:
                 request.retry(attempt=1, delay=0.0, error=error)
             else:
                 self._trace.succeeded(target)
-                if response.model or len(self._targets) == 1:
+                if response.model:
                     return response
                 return replace(response, model=target.model.name, host=getattr(target.model, "host", None))
         raise AssertionError("a router has targets")

@@ -15,6 +15,7 @@ from toolnexus.core.messages import Message, ReasoningPart, TextPart
 from toolnexus.core.names import did_you_mean, listed
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Usage
+from toolnexus.errors import ModelError
 from toolnexus.graph.board import MAIN_CHANNEL, Board
 from toolnexus.graph.context import NodeContext
 from toolnexus.graph.errors import GraphRunError, Interrupted
@@ -96,11 +97,15 @@ async def run(ctx: NodeContext, board: Board, config: InferenceConfig) -> None:
         reply = await (_streamed(ctx, board, config, call) if config.stream else generate(ctx.rail, call))
     except Rejected as rejected:
         if not _recovered(ctx, board, config, rejected):
-            if rejected.usage is not None and not config.stream:
-                await _report_late(ctx, rejected.usage)
+            _keep_partial(board, config, rejected, rejected.text if config.stream else "")
+            await _report_late(ctx, rejected.usage)
             raise
-        await _report(ctx, rejected.usage or Usage())
+        await _report(ctx, rejected.usage)
         return
+    except ModelError as error:
+        if error.usage is not None:
+            await _report_late(ctx, error.usage)
+        raise
     await _tell_parts(ctx, reply, streamed=config.stream)
     _write(ctx, board, config, reply)
     await _report(ctx, reply.usage)
@@ -252,14 +257,14 @@ async def _streamed(ctx: NodeContext, board: Board, config: InferenceConfig, cal
                 return stream.reply()
             await _tell(ctx, {"type": "part", "part": part})
             _stop_if_asked(ctx, stream)
+    except Rejected as rejected:  # what becomes of its text is seen when it is known whether it is recovered
+        rejected.text = rejected.text or stream.pieces.said
+        raise
     except BaseException as failure:
         try:
             await stream.close()
         finally:
             _keep_partial(board, config, failure, stream.pieces.said)
-        usage: Usage | None = getattr(failure, "usage", None)
-        if usage is not None and not (isinstance(failure, Rejected) and failure.call):
-            await _report_late(ctx, usage)
         raise
 
 
@@ -272,10 +277,6 @@ def _stop_if_asked(ctx: NodeContext, stream: Streamed) -> None:
 
 def _keep_partial(board: Board, config: InferenceConfig, failure: BaseException, said: str) -> None:
     policy = config.stream_failure_policy
-    if isinstance(failure, Rejected):
-        if failure.call and config.undefined_tool_recovery.enabled:
-            return
-        said = failure.text or said
     stopped = isinstance(failure, (asyncio.CancelledError, Interrupted))
     if said and (policy.on_interrupt if stopped else policy.on_error) == "commit_partial":
         board.append(config.channel, Message("assistant", (TextPart(said),)))

@@ -151,8 +151,7 @@ class _Inference:
         try:
             reply = await generate(self._ctx.rail, call)
         except Rejected as rejected:
-            if rejected.usage is not None:
-                await self._report(rejected.usage)
+            await self._report(rejected.usage)
             raise
         await self._report(reply.usage)
         return reply
@@ -161,14 +160,17 @@ class _Inference:
         ask = embed if call.kind == "embedding" else transcribe
         told, usage = await ask(self._ctx.rail, call)
         await self._report(usage)
-        return {**told, "trace": call.trace.to_wire()} if routed else told
+        return self._traced(told, call.trace) if routed else told
 
     async def _report(self, usage: Usage) -> None:
         if not self._ctx.counts_models:
             await self._ctx.report_usage(usage)
 
     def _told(self, reply: Reply, trace: Trace, routed: bool) -> dict[str, Any]:
-        return {**reply.to_wire(), "trace": trace.to_wire()} if routed else reply.to_wire()
+        return self._traced(reply.to_wire(), trace) if routed else reply.to_wire()
+
+    def _traced(self, told: dict[str, Any], trace: Trace) -> dict[str, Any]:
+        return {**told, "trace": self._ctx.rail.run.redact.within(trace.to_wire())}
 
 
 def _explained(call: Call | OtherCall, operation: str, routed: bool) -> dict[str, Any]:
