@@ -103,3 +103,5 @@ class ModelResponse:
     """Its host, where it has one."""
     id: str = ""
     """What the endpoint calls the reply, where it does."""
+    reason: str = ""
+    """Why it stopped, in the endpoint's own word."""

@@ -126,7 +126,9 @@ class AnthropicReading:
         parts = tuple([self._part(i, b) for i, b in sorted(self._blocks.items())])
         message = Message("assistant", parts, self._origin)
         stop = _STOPS.get(self._stop) or ("tool_calls" if message.tool_calls else "stop")
-        return ModelResponse(message=message, usage=_usage(self._usage), stop=stop, id=self._id)
+        return ModelResponse(
+            message=message, usage=_usage(self._usage), stop=stop, id=self._id, reason=str(self._stop)
+        )
 
     def partial(self) -> ModelResponse | None:
         texts = [b.raw().get("text") or "" for _, b in sorted(self._blocks.items()) if _is_text(b)]

@@ -199,7 +199,11 @@ class OpenAIReading:
             extra.pop("content", None)
         message = Message("assistant", (*parts, *calls), self._origin, extra or None)
         return ModelResponse(
-            message=message, usage=_usage(self._usage), stop=self._stop(bool(calls)), id=self._id
+            message=message,
+            usage=_usage(self._usage),
+            stop=self._stop(bool(calls)),
+            id=self._id,
+            reason=str(self._finish),
         )
 
     def partial(self) -> ModelResponse | None:

@@ -15,6 +15,7 @@ from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
 
+_FULL = "model_context_window_exceeded"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -142,11 +143,8 @@ async def test_a_reply_must_have_the_form_that_was_asked_for(response: Any, answ
         (reply("hi", stop="paused"), "pause", 1),
         (reply(call("add")), "tool_calls", 1),
         (reply(call("add"), stop="stop"), "tool_calls", 1),
-        (
-            ModelResponse(message=Message("assistant", assistant("x").parts, "openai:h"), stop="refusal"),
-            "content_filter",
-            1,
-        ),
+        (ModelResponse(message=assistant("x"), stop="refusal", reason="content_filter"), "content_filter", 1),
+        (ModelResponse(message=assistant("x"), reason="MALFORMED_FUNCTION_CALL"), "invalid_tool_call", 1),
     ],
 )
 async def test_a_reply_has_a_finish_reason(response: Any, reason: str, parts: int) -> None:
@@ -168,16 +166,16 @@ async def test_an_empty_reply_is_none() -> None:
 
 @EITHER_STYLE
 async def test_finish_reasons_over_http(style: str) -> None:
-    """[GR-343] Length and refusal in either style."""
-    length, refusal = ("length", "content_filter") if style == "openai" else ("max_tokens", "refusal")
-    turns = [{"text": "hi", "finish": length}, {"text": "no", "finish": refusal}]
+    """[GR-343] What either style says; the words that only one has are told apart."""
+    length, other = ("length", "content_filter") if style == "openai" else ("max_tokens", _FULL)
+    turns = [{"text": "hi", "finish": length}, {"text": "no", "finish": other}]
     host = Host()
     async with served(style, turns) as (_, model):
         node = one({}, Services(models=model))
         await node.run(said("hi"), host=host)
         await node.run(said("hi"), host=host)
     reasons = [delta["finish_reason"] for delta in host.deltas if delta["type"] == "finish"]
-    assert reasons == ["max_output", "content_filter" if style == "openai" else "refusal"]
+    assert reasons == ["max_output", "content_filter" if style == "openai" else "context_limit"]
 
 
 async def test_what_a_provider_says_besides_is_a_delta() -> None:

@@ -131,15 +131,23 @@ def reply_of(
     )
 
 
+_REASONS = {
+    "content_filter": "content_filter",
+    "model_context_window_exceeded": "context_limit",
+    "malformed_function_call": "invalid_tool_call",
+}
+"""What endpoints say in words of their own, and we do not tell apart elsewhere."""
+_STOPS = {"length": "max_output", "refusal": "refusal", "paused": "pause"}
+
+
 def finish_reason(response: ModelResponse) -> str:
-    """Why the model stopped, in the words of graphs."""
-    stop, message = response.stop, response.message
-    if stop in ("stop", "tool_calls"):
-        return "tool_calls" if message.tool_calls else "completed"
-    if stop == "refusal":
-        filtered = (message.origin or "").startswith("openai:") and not (message.extra or {}).get("refusal")
-        return "content_filter" if filtered else "refusal"
-    return {"length": "max_output", "paused": "pause"}.get(stop, "other")
+    """Why the model stopped, in the words of graphs: `completed`, `max_output`, `tool_calls`,
+    `content_filter`, `refusal`, `pause`, `invalid_tool_call`, `context_limit` or `other`."""
+    if (told := _REASONS.get(response.reason.lower())) is not None:
+        return told
+    if response.stop in ("stop", "tool_calls"):
+        return "tool_calls" if response.message.tool_calls else "completed"
+    return _STOPS.get(response.stop, "other")
 
 
 def _calls_problem(message: Message, reason: str, offered: Sequence[str], choice: ToolChoice | None) -> str:
