@@ -10,7 +10,9 @@ import pytest
 from tests.graph.inference.worlds import EITHER_STYLE, Host, channel, failure, one, said, served, tool
 from toolnexus import Message, ModelResponse, assistant
 from toolnexus.core.messages import OpaquePart
+from toolnexus.errors import ConfigError
 from toolnexus.graph import Services, Target
+from toolnexus.models.chat.request import read_request
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -204,6 +206,16 @@ def tier(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"service_tier": fields["tier"]}
 
 
+def another(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"model": "other"}
+
+
+def test_a_caller_of_translate_cannot_add_members_of_a_body() -> None:
+    """[GR-344] Extensions are the host's: `extra_body` is refused in requests from elsewhere."""
+    with pytest.raises(ConfigError, match="extra_body"):
+        read_request({"messages": [{"role": "user", "content": "hi"}], "extra_body": {"model": "x"}})
+
+
 @EITHER_STYLE
 async def test_an_extension_goes_to_its_own_provider(style: str) -> None:
     """[GR-344] What its fields mean, the host says."""
@@ -226,7 +238,7 @@ async def test_an_extension_goes_to_its_own_provider(style: str) -> None:
 )
 async def test_an_extension_that_cannot_be_is_a_validation_error(extension: Any, problem: str) -> None:
     """[GR-344] Unknown ones, refused fields, and those that would change what is asked of whom."""
-    decoders: dict[str, Any] = {"p/tier": tier, "p/model": lambda _: {"model": "other"}}
+    decoders: dict[str, Any] = {"p/tier": tier, "p/model": another}
     async with served("openai", []) as (endpoint, model):
         services = Services(models={"p/m": model}, extensions=decoders)
         error = await failure(one({"extensions": [extension]}, services), said("hi"))

@@ -10,6 +10,7 @@ import pytest
 from tests.graph.inference.worlds import EITHER_STYLE, Host, channel, failure, one, said, served, tool
 from toolnexus import Message, ToolCallPart, Usage, assistant, graph
 from toolnexus.graph import GraphError, Services
+from toolnexus.graph.nodes.inference import InferenceConfig
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -199,6 +200,24 @@ def test_a_node_says_what_it_cannot_be_without(
     with pytest.raises(GraphError) as caught:
         one(config, services)
     assert (caught.value.kind, problem in str(caught.value)) == ("not_found", True)
+
+
+async def test_null_is_as_good_as_nothing() -> None:
+    """[GR-308] In any field that may be left out."""
+    nothing = dict.fromkeys(set(InferenceConfig.model_fields) - {"messages_channel"})
+    model = ScriptedModel(["fine", "fine"])
+    await one(nothing, Services(models=model)).run(said("hi"))
+    await one({"intent": {"text": {"temperature": None, "response": None}}}, Services(models=model)).run(
+        said("hi")
+    )
+    assert [request.options for request in model.requests] == [None, None]
+
+
+def test_the_config_has_a_json_schema() -> None:
+    """[GR-308] For editors, and for whoever writes graphs with a model."""
+    schema = InferenceConfig.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert set(schema["properties"]) == set(InferenceConfig.model_fields)
 
 
 @pytest.mark.parametrize(

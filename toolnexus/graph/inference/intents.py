@@ -13,20 +13,22 @@ FROM_SCRIPT = {"from_script": True}
 
 
 class Strict(BaseModel):
-    """Data that is read without guessing: unknown fields and other types are errors."""
+    """Data that is read without guessing: unknown fields and other types are errors, null is left out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _from_script(cls, data: Any, info: ValidationInfo) -> Any:
-        if info.context is not FROM_SCRIPT:
-            return data
-        if data == []:
+    def _plain(cls, data: Any, info: ValidationInfo) -> Any:
+        script = info.context is FROM_SCRIPT
+        if script and data == []:
             return {}
         if not isinstance(data, dict):
             return data
-        fields = cast("dict[str, Any]", data)
+        given = cast("dict[str, Any]", data)
+        fields = {key: value for key, value in given.items() if value is not None}
+        if not script:
+            return fields
         return {key: _from_script(value, cls.model_fields.get(key)) for key, value in fields.items()}
 
 
