@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,30 @@ async def test_deltas_that_nobody_takes_cost_nothing() -> None:
     model = ScriptedModel(["fine"])
     board = await one({}, Services(models=model)).run(said("hi"), host=Host(fails_on=".delta"))
     assert channel(board) == ["user:hi", "assistant:fine"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reply_that_is_there_stays_when_the_run_is_cancelled(stream: bool) -> None:
+    """[GR-306] Also while its deltas wait for somebody slow."""
+    told = asyncio.Event()
+
+    class Slow(Host):
+        async def publish(self, subject: str, payload: Any) -> None:
+            if payload.get("part", {}).get("type") == "tool_call":
+                told.set()
+                await asyncio.Event().wait()
+
+    board = said("2+3?")
+    services = Services(models=ScriptedModel([reply("so", call("add", id="c1"))]), toolkit=[tool("add")])
+    running = asyncio.create_task(
+        one({"all_tools": True, "stream": stream}, services).run(board, host=Slow())
+    )
+    async with asyncio.timeout(5):
+        await told.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert [len(message.tool_calls) for message in board.main] == [0, 1]
 
 
 @pytest.mark.parametrize(

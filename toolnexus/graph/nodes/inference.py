@@ -106,8 +106,8 @@ async def run(ctx: NodeContext, board: Board, config: InferenceConfig) -> None:
         if error.usage is not None:
             await _report_late(ctx, error.usage)
         raise
+    _write(ctx, board, config, reply)  # first: what is paid for stays, whoever is slow to hear of it
     await _tell_parts(ctx, reply, streamed=config.stream)
-    _write(ctx, board, config, reply)
     await _report(ctx, reply.usage)
     await _tell_end(ctx, reply)
 
