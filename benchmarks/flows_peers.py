@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
 from operator import add
 from typing import Annotated, Any, TypedDict
 
+from benchmarks.beside import Runs
 from benchmarks.flows import step
-
-Runs = Callable[[], Awaitable[int]]
 
 
 class State(TypedDict):

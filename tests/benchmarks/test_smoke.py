@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import flows, run, script
+from benchmarks import flows, graphs, run, script
+from benchmarks.beside import Suite
 
 
 def conversation(plan: str, *results: tuple[str, str]) -> list[dict[str, Any]]:
@@ -87,19 +88,26 @@ def test_an_answer_depends_on_the_request_alone() -> None:
     assert script.requests_needed(script.read_plan(plan)) == 2 + 2 * 2
 
 
-@pytest.mark.parametrize("flow", flows.FLOWS)
+@pytest.mark.parametrize("flow", flows.SUITE.sizes)
 def test_workflows_are_measured_and_lose_nothing(flow: str) -> None:
     """[PERF-05] Each side runs every node; a lost one is an error."""
-    assert flows.measure("bare", flow, times=1) > 0
-    assert flows.measure("ours", flow, times=1) > 0
+    for side in flows.SUITE.sides:
+        assert flows.SUITE.measure(side, flow, times=1) > 0
 
 
-def test_the_table_of_workflows_has_a_ratio_within_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[PERF-05] Beside the bare loop, whoever else is there."""
+@pytest.mark.parametrize("work", graphs.SUITE.sizes)
+def test_graphs_are_measured_and_lose_nothing(work: str) -> None:
+    """[PERF-06] Each side runs every node; a lost one is an error."""
+    for side in graphs.SUITE.sides:
+        assert graphs.SUITE.measure(side, work, times=1) > 0
 
-    def measured(python: str, side: str, flow: str) -> float:
+
+def test_the_table_has_a_ratio_within_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PERF-05] [PERF-06] Beside the bare loop, whoever else is there."""
+
+    def measured(self: Suite, python: str, side: str, work: str) -> float:
         return 1e-6 if side == "bare" else 3e-6
 
-    monkeypatch.setattr(flows, "measured", measured)
-    last = flows.table({"bare": "", "ours": "", "langgraph": ""}, passes=2).splitlines()[-1]
+    monkeypatch.setattr(Suite, "measured", measured)
+    last = flows.SUITE.table({"bare": "", "ours": "", "langgraph": ""}, passes=2).splitlines()[-1]
     assert last == "| 100 x 20 branches: CPU per branch | 1.00 µs | 3.00 µs (3.0 x) | 3.00 µs (3.0 x) |"

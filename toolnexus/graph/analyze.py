@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.graph.definition import END, EdgeDef, GraphDefinition
+from toolnexus.graph.expr import Condition
 from toolnexus.graph.refs import references
 
 if TYPE_CHECKING:
     from toolnexus.graph.build import BuiltNode
+
+MOST_LOOKS = 2_000_000
+"""Of a graph so large that it takes more, forks are no longer looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ def analyze(definition: GraphDefinition, nodes: Mapping[str, BuiltNode]) -> list
         *_unresolved(nodes),
         *_no_join(shape),
         *_uneven(shape),
-        *_suspicious(definition, nodes),
+        *_suspicious(definition, shape),
         *_no_loop(definition, shape),
     ]
     return [Finding(kind=kind, node_id=node, message=message) for kind, node, message in found]
@@ -61,6 +65,8 @@ class _Shape:
             self.edges[edge.from_].append(edge)
         self.next = {id: self._targets(id) for id in self.ids}
         self.sure = {id: self._targets(id, unconditional=True) for id in self.ids}
+        self.looks = 0
+        """How many edges were looked at to find distances."""
 
     def _targets(self, id: str, *, unconditional: bool = False) -> list[str]:
         edges = [e for e in self.edges[id] if e.to != END and not (unconditional and e.condition)]
@@ -71,23 +77,61 @@ class _Shape:
         found, at, steps = {start: 0}, [start], 0
         while at:
             steps += 1
-            fresh = dict.fromkeys(t for id in at for t in self.next[id] if t not in found and t != without)
-            found.update((id, steps) for id in fresh)
-            at = list(fresh)
+            reached: list[str] = []
+            for id in at:
+                for target in self.next[id]:
+                    if target not in found and target != without:
+                        found[target] = steps
+                        reached.append(target)
+            at = reached
+        self.looks += len(found) + sum([len(self.next[id]) for id in found])
         return found
 
     def way(self, start: str, end: str) -> str:
         """The shortest way, in words."""
-        before: dict[str, str] = {}
-        at = [start]
-        while at and end not in before and start != end:
-            fresh = [(t, id) for id in at for t in self.next[id] if t not in before and t != start]
-            before.update((t, id) for t, id in reversed(fresh))
-            at = [t for t, _ in fresh]
+        before, at = {start: start}, [start]
+        while end not in before:
+            fresh = {target: id for id in reversed(at) for target in self.next[id] if target not in before}
+            before.update(fresh)
+            at = list(fresh)
         steps = [end]
-        while steps[-1] in before and steps[-1] != start:
+        while steps[-1] != start:
             steps.append(before[steps[-1]])
         return " → ".join(reversed(steps))
+
+    def cycles(self) -> list[list[str]]:
+        """The nodes that can be reached from each other, and each other node by itself; in document order."""
+        place = {id: n for n, id in enumerate(self.ids)}
+        number: dict[str, int] = {}
+        lowest: dict[str, int] = {}
+        path: list[str] = []
+        open_: set[str] = set()
+        out: list[list[str]] = []
+        for root in self.ids:
+            todo = [] if root in number else [(root, iter(self.next[root]))]
+            while todo:
+                id, targets = todo[-1]
+                if id not in number:
+                    number[id] = lowest[id] = len(number)
+                    path.append(id)
+                    open_.add(id)
+                target = next((t for t in targets if t not in number or t in open_), None)
+                if target is None:
+                    todo.pop()
+                    if todo:
+                        above = todo[-1][0]
+                        lowest[above] = min(lowest[above], lowest[id])
+                    if lowest[id] == number[id]:
+                        members = [path.pop()]
+                        while members[-1] != id:
+                            members.append(path.pop())
+                        open_.difference_update(members)
+                        out.append(sorted(members, key=place.__getitem__))
+                elif target in number:
+                    lowest[id] = min(lowest[id], number[target])
+                else:
+                    todo.append((target, iter(self.next[target])))
+        return sorted(out, key=lambda members: place[members[0]])
 
 
 def _unreachable(shape: _Shape) -> _Found:
@@ -104,13 +148,7 @@ def _dead_ends(shape: _Shape) -> _Found:
 
 
 def _cycles(shape: _Shape) -> _Found:
-    told: set[str] = set()
-    reach = {id: set(shape.distances(id)) for id in shape.ids}
-    for id in shape.ids:
-        if id in told:
-            continue
-        members = [other for other in shape.ids if other in reach[id] and id in reach[other]]
-        told.update(members)
+    for members in shape.cycles():
         inside = set(members)
         edges = [edge for member in members for edge in shape.edges[member]]
         if edges and all(not e.condition and e.to in inside for e in edges):
@@ -148,48 +186,57 @@ def _unresolved(nodes: Mapping[str, BuiltNode]) -> _Found:
 def _no_join(shape: _Shape) -> _Found:
     for id in shape.ids:
         targets = shape.sure[id]
-        if len(targets) >= 2:
+        if len(targets) >= 2 and shape.looks < MOST_LOOKS:
             common = set(shape.ids)
             for target in targets:
-                common &= set(shape.distances(target))
-            if not common:
-                yield "parallel_no_join", id, f"{', '.join(targets)} never come together again"
+                common &= shape.distances(target).keys()
+                if not common:
+                    yield "parallel_no_join", id, f"{', '.join(targets)} never come together again"
+                    break
 
 
 def _uneven(shape: _Shape) -> _Found:
     told: set[str] = set()
     for fork in shape.ids:
-        targets = shape.next[fork]
-        away = {target: shape.distances(target, without=fork) for target in targets}
-        for n, a in enumerate(targets):
-            for b in targets[n + 1 :]:
-                if a not in shape.sure[fork] and b not in shape.sure[fork]:
-                    continue
-                both = [id for id in shape.ids if id in away[a] and id in away[b]]
-                uneven = [id for id in both if away[a][id] != away[b][id]]
-                first = min(uneven, key=lambda id: away[a][id] + away[b][id], default=None)
-                if first is not None and first not in told:
-                    told.add(first)
-                    ways = f"{fork} → {shape.way(a, first)} and {fork} → {shape.way(b, first)}"
-                    yield "uneven_join", first, f"it is reached in different waves, so it runs twice: {ways}"
+        if len(shape.next[fork]) < 2 or shape.looks >= MOST_LOOKS:
+            continue
+        reached: dict[str, list[tuple[int, str]]] = {}
+        for target in shape.next[fork]:
+            for id, steps in shape.distances(target, without=fork).items():
+                reached.setdefault(id, []).append((steps, target))
+        uneven = [(pair, id) for id, ways in reached.items() if (pair := _pair(ways, shape.sure[fork]))]
+        behind: set[str] = set()  # what comes behind an uneven join is uneven because of it
+        for (_, a, b), id in sorted(uneven, key=lambda found: found[0][0]):
+            if id not in behind and id not in told:
+                told.add(id)
+                ways = f"{fork} → {shape.way(a, id)} and {fork} → {shape.way(b, id)}"
+                yield "uneven_join", id, f"it is reached in different waves, so it runs twice: {ways}"
+            if id not in behind:
+                behind.update(shape.distances(id))
 
 
-def _suspicious(definition: GraphDefinition, nodes: Mapping[str, BuiltNode]) -> _Found:
-    from toolnexus.graph.expr import Condition
+def _pair(ways: list[tuple[int, str]], sure: Collection[str]) -> tuple[int, str, str] | None:
+    """The shortest two of `ways` that differ in length and one of which is always taken, with their sum."""
+    ways = sorted(ways, key=lambda way: (way[0], way[1] not in sure))
+    shortest, longer = ways[0], next((way for way in ways if way[0] != ways[0][0]), None)
+    certain = next((way for way in ways if way[1] in sure), None)
+    if longer is None or certain is None:
+        return None
+    other = longer if certain[0] == shortest[0] else shortest
+    first, second = sorted((certain, other))
+    return first[0] + second[0], first[1], second[1]
 
-    def words(text: str) -> tuple[str, ...]:
-        return Condition(text).suspicious if text else ()
 
+def _suspicious(definition: GraphDefinition, shape: _Shape) -> _Found:
     for node in definition.nodes:
-        texts = [node.skip_condition, *(e.condition for e in definition.edges if e.from_ == node.id)]
-        for word in dict.fromkeys(word for text in texts for word in words(text)):
+        texts = [node.skip_condition, *[edge.condition for edge in shape.edges[node.id]]]
+        words = [word for text in texts if text for word in Condition(text).suspicious]
+        for word in dict.fromkeys(words):
             plain = {"True": "true"}.get(word, "nil")
             yield "suspicious_identifier", node.id, f"{word} is a variable here; write {plain}"
 
 
 def _no_loop(definition: GraphDefinition, shape: _Shape) -> _Found:
-    from toolnexus.graph.expr import Condition
-
     tested = {name for edge in definition.edges if edge.condition for name in Condition(edge.condition).names}
     for node in definition.nodes:
         recovery: Any = node.config.get("undefined_tool_recovery")

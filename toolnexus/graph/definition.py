@@ -159,7 +159,7 @@ def parsed(text: str) -> Any:
 
 def validate(definition: GraphDefinition) -> list[Issue]:
     """Everything that is wrong with the structure of a definition; types and conditions are for `build`."""
-    ids = [node.id for node in definition.nodes]
+    ids = dict.fromkeys([node.id for node in definition.nodes])
     there = ", ".join(ids)
     issues: list[Issue] = []
 
