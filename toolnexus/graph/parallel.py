@@ -117,7 +117,7 @@ class Wave:
             return False
         if not target.cancelled:
             target.cancelled, target.reason = True, reason or CANCELLED
-            if target.task is not None:
+            if target.task is not None and target is not caller:  # who cancels itself runs to its end
                 target.task.cancel()
         return True
 

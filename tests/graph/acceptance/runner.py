@@ -111,18 +111,28 @@ async def play(case: Case) -> None:
             check(expect, played)
             if resume is not None:
                 last = played.host.checkpoints[-1]
-                again = await _once({**case, "inputs": {}}, world, host_of({}), last, run=True)
+                again = await _once(
+                    {**case, "inputs": {}}, world, host_of({}), last, run=True, built=played.built
+                )
                 check(resume, again)
     finally:
         await world.close()
 
 
-async def _once(case: Case, world: World, host: Host, point: graph.Checkpoint | None, *, run: bool) -> Played:
+async def _once(
+    case: Case,
+    world: World,
+    host: Host,
+    point: graph.Checkpoint | None,
+    *,
+    run: bool,
+    built: graph.Graph | None = None,
+) -> Played:
     began = time.monotonic()
     board = _board(case.get("inputs") or {})
-    built = error = None
+    error = None
     try:
-        built = _built(case, world)
+        built = built or _built(case, world)
         if run:
             await built.run(board, host=host, run_id=RUN, agent_id=AGENT, resume_from=point)
     except (graph.GraphError, graph.GraphRunError) as failure:
