@@ -214,6 +214,9 @@ def test_a_run_goes_on_behind_its_checkpoint(tmp_path: Path) -> None:
     changed = cli(tmp_path, *run, "--resume", line.split()[-1])
     assert changed.returncode == 1 and "the graph was changed since" in changed.stderr
     (tmp_path / "line.yaml").write_text(LINE)
+    (tmp_path / "no.sqlite").write_text("no database")
+    unusable = cli(tmp_path, *run[:-1], "no.sqlite")
+    assert unusable.returncode == 1 and "starts" not in unusable.stderr
     lost = cli(tmp_path, *run, "--resume", "run_gone")
     assert lost.returncode == 2 and line.split()[-1] in lost.stderr
     prompt = cli(tmp_path, *run, "--resume", "run_1", "again")
@@ -242,11 +245,13 @@ def test_a_graph_is_drawn(tmp_path: Path) -> None:
     for name, begins in (("a.mmd", b"flowchart TD"), ("a.dot", b'digraph "warned"'), ("a.PNG", b"\x89PNG")):
         assert cli(tmp_path, "graph", "draw", "warned.yaml", "-o", name).returncode == 0
         assert (tmp_path / name).read_bytes().startswith(begins)
-    odd = 'name: "a\\\\\\"<b>"\nentry: a\nnodes: [{id: a, type: x, skip_condition: "x == \\"&<\\\\n>\\""}]\n'
+    odd = (
+        'name: "a\\\\\\"<b>"\nentry: a\nnodes: [{id: a, type: x, skip_condition: "x == \\"&<\\\\n>\\"\\e"}]\n'
+    )
     (tmp_path / "odd.yaml").write_text(odd + 'edges: [{from: a, to: a, condition: "`${x}` [#]"}]\n')
     assert cli(tmp_path, "graph", "draw", "odd.yaml", "-o", "a.svg").returncode == 0
     svg = (tmp_path / "a.svg").read_text()
-    assert "skip if x == &quot;&amp;&lt;\\n&gt;&quot;" in svg and "`${x}` [#]" in svg
+    assert "skip if x == &quot;&amp;&lt;\\n&gt;&quot;" in svg and "`${x}` [#]" in svg and "\x1b" not in svg
 
 
 def test_what_cannot_be_drawn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

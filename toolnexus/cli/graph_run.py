@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -106,9 +106,11 @@ async def _run(options: Namespace, definition: GraphDefinition, limits: BuildOpt
             raise wrong(options.file, error) from None
         kept = graph.checkpoints = None if options.checkpoints is None else Kept(options.checkpoints)
         begin: Board | Checkpoint = board
-        if kept is not None and options.resume is not None:
-            begin = await _checkpoint(kept, options.resume, graph)
-            kept.run = begin.exec_id
+        if kept is not None:
+            saved = await kept.list()  # a file that cannot be used is told before anything runs
+            if options.resume is not None:
+                begin = await _checkpoint(kept, saved, options.resume, graph)
+                kept.run = begin.exec_id
         try:
             result = await show(client.stream(begin, target=graph), options, person)
         except BaseException:
@@ -145,12 +147,12 @@ async def _services(client: Client, definition: GraphDefinition) -> AsyncGenerat
         await runtime.close()
 
 
-async def _checkpoint(kept: SqliteCheckpoints, run: str, graph: Graph) -> Checkpoint:
+async def _checkpoint(kept: SqliteCheckpoints, runs: Sequence[str], run: str, graph: Graph) -> Checkpoint:
     """Where that run stands; without an id the newest of the graph. Raises `UsageError` that lists them."""
-    saved = [point for id in await kept.list() if (point := await kept.load(id)) is not None]
+    saved = [point for id in runs if (point := await kept.load(id)) is not None]
     own = [p for p in saved if (p.exec_id == run if run else p.spec_digest == graph.digest)]
     if not own:
-        ids = ", ".join(p.exec_id for p in saved) or "none"
+        ids = ", ".join(runs) or "none"
         wanted = f"of the run {run!r}" if run else f"of this graph, {graph.name!r} as it is now"
         raise UsageError(f"{str(kept.path)!r} has no checkpoint {wanted}; its runs: {ids}")
     return max(own, key=lambda p: p.timestamp)

@@ -49,7 +49,8 @@ def script_runtime_name(definition: GraphDefinition) -> str:
 def finding_lines(file: str, error: GraphError) -> Sequence[str]:
     """`file:line: path: message` for each finding."""
     return [
-        f"{place(file, issue.line)} {issue.path}{': ' if issue.path else ''}{issue.message}"
+        f"{place(file, issue.line)} {issue.path}{': ' if issue.path else ''}"
+        f"{issue.message.removeprefix(f'{file}: ')}"
         for issue in error.issues
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolnexus.graph.definition import END, GraphDefinition
+from toolnexus.graph.mermaid import node_label, shown
 
 _STYLE = (
     'graph [nodesep="0.5", ranksep="0.6", fontname="Arial"];',
@@ -19,10 +20,7 @@ def to_dot(definition: GraphDefinition) -> str:
     lines = [f"digraph {_quoted(definition.name)} {{", *[f"    {line}" for line in _STYLE]]
     lines.append(f'    start [label="start", {_ROUND}];')
     for node in definition.nodes:
-        label = node.id if node.id == node.type else f"{node.id}\n{node.type}"
-        if node.skip_condition:
-            label += f"\nskip if {node.skip_condition}"
-        lines.append(f"    {name[node.id]} [label={_quoted(label)}];")
+        lines.append(f"    {name[node.id]} [label={_quoted(node_label(node))}];")
     if any(edge.to == END for edge in definition.edges):
         lines.append(f'    stop [label="end", {_ROUND}];')
     lines.append(f"    start -> {name[definition.entry]};")
@@ -34,5 +32,5 @@ def to_dot(definition: GraphDefinition) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = shown(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

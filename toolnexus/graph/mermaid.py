@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolnexus.graph.definition import END, GraphDefinition
+from toolnexus.graph.definition import END, GraphDefinition, NodeDef
 
 
 def to_mermaid(definition: GraphDefinition) -> str:
@@ -10,10 +10,7 @@ def to_mermaid(definition: GraphDefinition) -> str:
     name = {node.id: f"n{n}" for n, node in enumerate(definition.nodes)}
     lines = ["flowchart TD", f"    start([start]) --> {name[definition.entry]}"]
     for node in definition.nodes:
-        label = _label(node.id if node.id == node.type else f"{node.id}\n{node.type}")
-        if node.skip_condition:
-            label += f"<br/>skip if {_label(node.skip_condition)}"
-        lines.append(f'    {name[node.id]}["{label}"]')
+        lines.append(f'    {name[node.id]}["{_label(node_label(node))}"]')
     if any(edge.to == END for edge in definition.edges):
         lines.append("    stop([end])")
     for edge in definition.edges:
@@ -25,7 +22,20 @@ def to_mermaid(definition: GraphDefinition) -> str:
     return "\n".join(lines) + "\n"
 
 
+def node_label(node: NodeDef) -> str:
+    """What stands in a node, in lines: its id, its type, and when it is skipped."""
+    lines = [node.id] if node.id == node.type else [node.id, node.type]
+    if node.skip_condition:
+        lines.append(f"skip if {node.skip_condition}")
+    return "\n".join(lines)
+
+
+def shown(text: str) -> str:
+    """`text` without characters that no picture and no terminal should get, line ends excepted."""
+    return "".join([c if c.isprintable() or c == "\n" else " " for c in text])
+
+
 def _label(text: str) -> str:
     """`text` inside quotes of Mermaid."""
-    out = text.replace("#", "#35;").replace("&", "#amp;").replace('"', "#quot;")
+    out = shown(text).replace("#", "#35;").replace("&", "#amp;").replace('"', "#quot;")
     return out.replace("<", "#lt;").replace(">", "#gt;").replace("`", "#96;").replace("\n", "<br/>")
