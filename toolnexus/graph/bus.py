@@ -26,6 +26,11 @@ class EventBus:
         self._ids = count(1)
         self._subscriptions: list[Subscription] = []
 
+    @property
+    def listening(self) -> bool:
+        """Whether anybody has subscribed."""
+        return bool(self._subscriptions)
+
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
         """Hand an event to everybody who has a pattern for its subject."""
         wanted = [s for s in self._subscriptions if s.wants(subject)]

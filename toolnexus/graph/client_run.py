@@ -32,16 +32,22 @@ if TYPE_CHECKING:
 
 async def execute(graph: Graph, input: Any, ctx: RunContext) -> Outcome:
     """The run of `graph`, from its start, from where it waited, or behind the checkpoint that `input` is."""
+    outcome, _ = await attempt(graph, input, ctx)
+    return outcome
+
+
+async def attempt(graph: Graph, input: Any, ctx: RunContext, number: int = 1) -> tuple[Outcome, Board]:
+    """One attempt of a run, as `execute`, and the board as it left it; `number` counts from 1."""
     frame = ctx.frame
     stood, frame.resumed = frame.resumed, None
     state: Mapping[str, Any] | None = stood.state if stood is not None else None
     point = input if state is None and isinstance(input, Checkpoint) else None
     if state is None:
-        board = Board() if point is not None else _begun(input, frame)
-        info = _info(ctx, graph, point.exec_id if point is not None else None)
+        board = Board() if point is not None else begun(input, frame)
+        info = _info(ctx, number, point.exec_id if point is not None else None)
         frontier, skip = [graph.definition.entry], 0
     else:
-        board, info = Board.of(_snapshot(state["board"])), _info(ctx, graph, state["run_id"])
+        board, info = Board.of(_snapshot(state["board"])), _info(ctx, number, state["run_id"])
         frontier, skip = list(state["wave"]), int(state["done"])
         frame.results.update(_results(state["results"]))
     host = ContextHost(ctx, graph)
@@ -56,14 +62,14 @@ async def execute(graph: Graph, input: Any, ctx: RunContext) -> Outcome:
     try:
         await execution.drive(frontier, skip)
     except GraphRunError as error:
-        return _stopped(graph, execution, error)
+        return _stopped(graph, execution, error), board
     finally:
         _mirror(board, frame)
     await graph.calls.delete(info.run_id)
-    return Outcome(output=_output(board, frame))
+    return Outcome(output=_output(board, frame)), board
 
 
-def _begun(input: Any, frame: Frame) -> Board:
+def begun(input: Any, frame: Frame) -> Board:
     """The board that a run begins with: the conversation so far, and what is asked now."""
     if isinstance(input, Board):
         return input
@@ -72,12 +78,13 @@ def _begun(input: Any, frame: Frame) -> Board:
     return Board(channels={MAIN_CHANNEL: [*frame.transcript, *as_messages(input)]})
 
 
-def _info(ctx: RunContext, graph: Graph, run_id: str | None = None) -> RunInfo:
+def _info(ctx: RunContext, attempt: int, run_id: str | None = None) -> RunInfo:
     top = len(ctx.path) == 1
     own = ctx.run_id if top else f"{ctx.run_id}-{token('-'.join(ctx.path[1:]))}"
     return RunInfo(
         run_id=run_id or own,
-        agent_id=graph.name,
+        agent_id=ctx.agent,
+        attempt=attempt,
         context_id=ctx.get(CONVERSATION) or "",
         parent_run_id="" if top else ctx.run_id,
     )
@@ -190,13 +197,13 @@ class ContextHost:
     def __init__(self, ctx: RunContext, graph: Graph) -> None:
         self._ctx = ctx
         self._graph = graph
-        self._bus: EventBus | None = None
+        self._bus: EventBus | None = graph.event_bus
         self.execution: Execution | None = None
 
     @property
     def listening(self) -> bool:
         """Whether anybody reads events."""
-        return self._ctx.run.emit is not None or self._bus is not None
+        return self._ctx.run.emit is not None or (self._bus is not None and self._bus.listening)
 
     @property
     def event_bus(self) -> EventBus:
@@ -209,8 +216,9 @@ class ContextHost:
 
     async def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
         """See `Host`."""
-        if self._bus is not None:
-            self._bus.publish(subject, payload)
+        if self._bus is not None and self._bus.listening:
+            redact = self._ctx.run.redact
+            self._bus.publish(subject, payload if redact.idle else redact.within(dict(payload)))
         emit = self._ctx.run.emit
         if emit is None:
             return

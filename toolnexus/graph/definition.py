@@ -22,6 +22,8 @@ from toolnexus.graph.errors import GraphError, Issue
 END = "__end__"
 """The target of an edge at which a path ends."""
 MOST_BYTES = 1 << 20
+_LAST_STEP = re.compile(r"""(\.?"(\\.|[^"\\])*"|\.?[^."\[\]]+|\[\d+\])$""")
+"""The last step of a path that `path_text` wrote."""
 
 
 class _Strict(BaseModel):
@@ -218,7 +220,8 @@ def placed(issues: Iterable[Issue], lines: Mapping[str, int]) -> list[Issue]:
         line, path = issue.line, issue.path
         while line is None and path:
             line = lines.get(path)
-            path = re.sub(r"(\.?[^.\[\]]+|\[\d+\])$", "", path)
+            shorter = _LAST_STEP.sub("", path)
+            path = shorter if shorter != path else ""
         out.append(Issue(message=issue.message, path=issue.path, kind=issue.kind, line=line or lines.get("")))
     return sorted(out, key=lambda issue: issue.line or 0)
 

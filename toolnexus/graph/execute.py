@@ -209,17 +209,17 @@ class Execution:
             if self.listening:
                 await self._step(node, "complete", skipped=True)
             return False
-        if not self.listening:
-            await self._traced(node, board, branch)
-            return True
-        await self._step(node, "start")
+        if self.listening:
+            await self._step(node, "start")
         try:
             await self._traced(node, board, branch)
         except GraphRunError as error:
-            told = {"error": self.rail.run.redact(str(error)), "kind": str(error.kind)}
-            await self._step(node, "error", **told, **_request_of(error))
+            if self.listening:
+                told = {"error": self.rail.run.redact(str(error)), "kind": str(error.kind)}
+                await self._step(node, "error", **told, **_request_of(error))
             raise
-        await self._step(node, "complete")
+        if self.listening:  # also for a script of the same wave that has begun to follow the node meanwhile
+            await self._step(node, "complete")
         return True
 
     async def _traced(self, node: BuiltNode, board: Board, branch: Branch | None) -> None:

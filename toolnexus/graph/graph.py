@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.graph.analyze import Finding
@@ -21,6 +21,9 @@ from toolnexus.graph.options import BuildOptions
 from toolnexus.graph.registry import Registry
 from toolnexus.graph.services import Services
 from toolnexus.runtime.context import Outcome, Run, RunContext, RunSettings
+
+if TYPE_CHECKING:
+    from toolnexus.graph.bus import EventBus
 
 
 class Graph:
@@ -49,6 +52,8 @@ class Graph:
         self.digest = digest_of([definition.model_dump(by_alias=True), texts])
         self.checkpoints: CheckpointStore | None = None
         """Where runs under a client keep where they stand; None: nowhere."""
+        self.event_bus: EventBus | None = None
+        """Where the events of runs under a client go; None: each has a bus of its own, for its scripts."""
         self.calls = MemoryCheckpoints()
         """What tool calls of unfinished waves gave, where no store keeps it."""
 
