@@ -199,14 +199,16 @@ def _add_serve(commands: Commands) -> None:
         "serve",
         "toolnexus.cli.serve",
         "serve a document's client: as an A2A agent, as an MCP server",
-        "Serve what the tables [a2a] and [mcpServer] of a document say, on one port, until a signal; or "
-        "the tools alone to the program that started this one (--stdio).",
+        "Serve what the tables [a2a] and [mcpServer] of a document say, or the agents of a deployment "
+        "document, on one port, until a signal; or the tools alone to the program that started this one "
+        "(--stdio).",
     )
     where = serve.add_argument_group("where", "these take the place of what the document says")
     where.add_argument("--stdio", action="store_true", help="MCP over standard input and output, no port")
     where.add_argument("--host", metavar="ADDRESS", help="listen here (default 127.0.0.1)")
     where.add_argument("--port", type=port, metavar="N", help="on this port (default 8000; 0: any free)")
     where.add_argument("--token-env", metavar="NAME", help="the variable that holds the token of callers")
+    where.add_argument("--agent", metavar="NAME", help="of a deployment document: who answers over A2A")
     where.add_argument("--allow-anonymous", action="store_true", help="let other machines in without a token")
     add_client(serve)
     add_memory(serve)

@@ -16,6 +16,7 @@ from toolnexus.cli.exits import DONE, UsageError
 from toolnexus.cli.notes import tell_notes
 from toolnexus.cli.view.words import plural, printable
 from toolnexus.client import Client
+from toolnexus.config.source import is_deployment, read_source
 from toolnexus.errors import ConfigError
 from toolnexus.serving.server import Server, serve
 from toolnexus.tools.filters import IfThere
@@ -33,6 +34,12 @@ def command(options: Namespace) -> int:
     """Serve until a signal comes, or, with --stdio, until the caller is gone. Gives the exit code."""
     for name in _OTHERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    if options.config is not None and is_deployment(read_source(options.config).data):
+        from toolnexus.cli import serve_deployment
+
+        return serve_deployment.command(options, PORT)
+    if options.agent is not None:
+        raise UsageError("--agent chooses among the agents of a deployment document; give one as --config")
     given = _given(options)
     if options.stdio:
         limits = {k: v for k, v in given.items() if k in ("max_concurrent", "max_body", "deadline")}

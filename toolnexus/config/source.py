@@ -54,6 +54,17 @@ def read_source(source: str | Path | Mapping[str, Any]) -> Source:
     return Source(where, folder, found.data, tuple(found.findings), frozenset(found.cut))
 
 
+def is_deployment(data: Mapping[str, Any]) -> bool:
+    """Whether a document is one of a deployment (`graph.deploy`), by what only those have."""
+    agents: Any = data.get("agents")
+    entries = cast("Mapping[str, Any]", agents).values() if isinstance(agents, Mapping) else ()
+    return (
+        "resources" in data
+        or "runtime" in data
+        or any(isinstance(entry, Mapping) and "engine" in entry for entry in entries)
+    )
+
+
 def _read(path: Path, where: str) -> object:
     reader = READERS.get(path.suffix.lower())
     if reader is None:

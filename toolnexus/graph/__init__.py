@@ -3,6 +3,8 @@
 `from toolnexus import graph`: `graph.load("assistant.yaml", services=client.services)`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from toolnexus.core.messages import Message
 from toolnexus.errors import ErrorKind
 from toolnexus.graph.analyze import Finding
@@ -39,6 +41,38 @@ from toolnexus.graph.scripts import JsRuntime, LuaRuntime
 from toolnexus.graph.services import Services
 from toolnexus.graph.workspace import Workspace
 
+if TYPE_CHECKING:
+    from toolnexus.graph.deployment import (
+        Dep,
+        DeployedAgent,
+        DeployError,
+        Deployment,
+        ResourceInput,
+        ResourceRegistry,
+        deploy,
+    )
+
+_DEPLOYMENT = frozenset(
+    (
+        "Dep",
+        "DeployError",
+        "DeployedAgent",
+        "Deployment",
+        "ResourceInput",
+        "ResourceRegistry",
+        "deploy",
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DEPLOYMENT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolnexus.graph import deployment
+
+    return getattr(deployment, name)
+
+
 __all__ = [
     "END",
     "MAIN_CHANNEL",
@@ -50,6 +84,10 @@ __all__ = [
     "CallRecord",
     "Checkpoint",
     "CheckpointStore",
+    "Dep",
+    "DeployError",
+    "DeployedAgent",
+    "Deployment",
     "EdgeDef",
     "ErrorKind",
     "FileCheckpoints",
@@ -73,6 +111,8 @@ __all__ = [
     "NodeType",
     "ParallelOptions",
     "Registry",
+    "ResourceInput",
+    "ResourceRegistry",
     "Role",
     "RunEndPublishError",
     "RunInfo",
@@ -82,6 +122,7 @@ __all__ = [
     "Target",
     "Workspace",
     "build",
+    "deploy",
     "json_schema",
     "load",
     "to_dot",
