@@ -137,6 +137,11 @@ SAYS = {
         "not_found (404) in price: we have no 'whistle'",
         "unknown field 'articel'; did you mean 'article'?",
     ],
+    "graph-deploy": [
+        "the referee reads 70 characters\nthe referee reads 31 characters",
+        "6 words: Rain finds those without a hat.",
+        "the writer took 2 requests",
+    ],
     "two-runners": [
         "No ferry Sunday\nLe bac ne circule pas dimanche.",
         "another script: 2 requests, 30 tokens",

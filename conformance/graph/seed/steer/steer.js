@@ -1,0 +1,2 @@
+var pending = host.drainSteer();
+board.appendChannel(board.MAIN_CHANNEL, pending);
