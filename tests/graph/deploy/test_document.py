@@ -129,7 +129,8 @@ def test_what_has_no_meaning_here_is_refused_by_name(path: tuple[str, ...], valu
         ("resources: {}", "agents: it is missing"),
         ("agents: {}", "at least 1 item"),
         ("agents: {a: {engine: {kind: x, impl: graph}}}", "an engine has the kind 'agent.Engine'"),
-        ("agents: {a: null}", "agents.a"),
+        ("agents: {a: null}", "agents.a: it must be a table"),
+        ("version: 1\nagents: {a: 1}", "version: Input should be 'v1'"),
         ('{"agents": {"a": 1}', "line 1 column 20"),
     ],
 )

@@ -159,6 +159,7 @@ def test_an_item_of_a_resource_is_named_with_a_slash() -> None:
         (("deps",), {"prt": "b"}, "deps.prt", "part/any has no dep 'prt'; did you mean 'part'", None),
         (("deps",), {"one.more": "b"}, 'deps."one.more"', "it takes: part, part.<suffix>, one", None),
         (("deps",), {"one": "bb"}, "deps.one", "no resource 'bb'; did you mean 'b'", ErrorKind.NOT_FOUND),
+        (("deps",), {"part.": "b"}, 'deps."part."', "part/any has no dep 'part.'", None),
         (("deps",), {"one": "nothing"}, "deps.one", "of kind part; 'nothing' is graph.NodeType", None),
         (("settings",), {"x": 1}, "settings", "part/any has no settings; it was given x", None),
     ],
@@ -252,6 +253,7 @@ def test_what_a_factory_raises_or_gives_wrongly_is_an_error_at_its_place(tmp_pat
         "resources.x": "box/odd has items, so it is a mapping, not int",
     }
     assert all(issue.line == 1 for issue in error.issues)
+    assert isinstance(error.__cause__, ZeroDivisionError), "where the factory failed is not lost"
 
 
 def test_a_registry_refuses_what_cannot_be_registered() -> None:

@@ -28,6 +28,17 @@ LATER = {
 }
 """Keys that documents of other programs may have, and what there is instead."""
 
+_WORDS = {
+    "missing": "it is missing",
+    "model_type": "it must be a table",
+    "dict_type": "it must be a table",
+    "list_type": "it must be a list",
+    "string_type": "it must be a text",
+    "bool_type": "it must be true or false",
+    "int_type": "it must be a whole number",
+}
+"""What pydantic says in the words of Python."""
+
 
 class DeployError(GraphError):
     """A deployment cannot be built. `issues` has everything that is wrong, with its path and line."""
@@ -100,7 +111,7 @@ class RuntimeEntry(_Strict):
 
 
 class _Shape(_Strict):
-    version: Literal["v1", "1", 1] = "v1"
+    version: Literal["v1"] = "v1"
     resources: dict[str, ResourceEntry] = Field(default_factory=dict[str, ResourceEntry])
     agents: dict[str, AgentEntry] = Field(min_length=1)
     runtime: RuntimeEntry | None = None
@@ -184,8 +195,8 @@ def _issues_of(
                 message = f"{key!r} is not supported: {LATER[key]}"
             else:
                 message = f"unknown key {key!r}{did_you_mean(key, allowed)}; allowed: {', '.join(allowed)}"
-        elif found["type"] == "missing":
-            message = "it is missing"
+        else:
+            message = _WORDS.get(found["type"], message)
         out.append(Issue(message=message, path=f"{prefix}{'.' if prefix and path else ''}{path}"))
     return out
 

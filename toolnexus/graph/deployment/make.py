@@ -31,6 +31,8 @@ class Maker:
         self._embedded = embedded
         self._agents = agents
         self._issues: list[Issue] = []
+        self._bug: Exception | None = None
+        """What a factory raised that nobody expects."""
         self.resources: dict[str, Any] = {}
         """By name, in the order in which they were made."""
         self.engines: dict[str, Any] = {}
@@ -54,7 +56,8 @@ class Maker:
             self._check_hooks(name)
         if self._issues:
             told = [replace(issue, message=plan.redact(issue.message)) for issue in self._issues]
-            raise self._document.error(told)
+            cause = None if self._bug is None else plan.redact.cause(self._bug)
+            raise self._document.error(told) from cause
 
     def _check_hooks(self, name: str) -> None:
         if any(self.hooks[name].values()) and not isinstance(self.engines.get(name, Graph), (Graph, type)):
@@ -77,6 +80,7 @@ class Maker:
         except (ValueError, ConfigError) as error:
             self._wrong(step.where, str(error))
         except Exception as error:
+            self._bug = self._bug or error
             self._wrong(step.where, f"its factory failed: {type(error).__name__}: {error}")
 
     def _input(self, step: Step, tools: Sequence[str] | None) -> ResourceInput:

@@ -87,9 +87,9 @@ class ResourceType:
 
     def dep(self, key: str) -> tuple[str, Dep] | None:
         """The name and the declaration of the dep that a document means with `key`."""
-        name = key.partition(".")[0]
+        name, dot, suffix = key.partition(".")
         found = self.deps.get(name)
-        return None if found is None or (name != key and not found.many) else (name, found)
+        return None if found is None or (dot and not (found.many and suffix)) else (name, found)
 
 
 class ResourceRegistry:
