@@ -159,8 +159,8 @@ def test_what_does_not_fit_is_said_in_plain_words(case: str) -> None:
         ({"mcpServer": {"agents": "x"}}, "mcpServer.agents: it must be a list, not text"),
         ({"serve": {"port": 70000}}, "serve.port: "),
         ({"serve": {"deadline": 0}}, "serve.deadline: "),
-        ({"resources": {}}, "resources: documents of graphs are not supported by this version"),
-        ({"runtime": {}}, "runtime: documents of graphs are not supported by this version"),
+        ({"resources": {}}, "resources: this is of a deployment document, which `toolnexus serve` serves"),
+        ({"runtime": {}}, "runtime: this is of a deployment document, which `toolnexus serve` serves"),
         (
             {"agents": {"a": {"url": "http://x", "card": {}}}},
             "agents.a: remote agent 'a' has url and card: give the address of the agent, or its card",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolnexus.client import Client
-from toolnexus.config.source import is_deployment, read_source
+from toolnexus.config.source import read_source
 from toolnexus.core.options import items
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError
@@ -64,11 +64,6 @@ class Document:
         found = read_source(source)
         self.where: str = found.where
         """The file as it was named, or `the mapping`."""
-        if is_deployment(found.data):
-            raise ConfigError(
-                f"{self.where}: it is a deployment document; `toolnexus serve` serves its agents, and "
-                "graph.deploy(...) gives them"
-            )
         from toolnexus.config.check import check  # loads pydantic
         from toolnexus.config.settings import Settings
 

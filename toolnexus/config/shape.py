@@ -359,7 +359,10 @@ class Serve(Table):
     )
 
 
-_LATER = "not supported by this version"
+_DEPLOYMENT = (
+    "this is of a deployment document, which `toolnexus serve` serves and graph.deploy(…) reads: "
+    "docs/graph-deploy.md"
+)
 _OTHER_HOST = 'this is the MCP file of another host; name it in a document: mcp = "path/of/the/file.json"'
 
 
@@ -477,8 +480,8 @@ class Root(Table):
         None, description="An AGENTS.md for the system prompt; true: the nearest one of the working folder."
     )
     hints: ClassVar[Mapping[str, str]] = {
-        "resources": f"documents of graphs are {_LATER}",
-        "runtime": f"documents of graphs are {_LATER}",
+        "resources": _DEPLOYMENT,
+        "runtime": _DEPLOYMENT,
         "servers": _OTHER_HOST,
         "inputs": _OTHER_HOST,
         "tools": "functions are code: load(…, tools=[…]); filters stand under 'builtins' and 'skills'",

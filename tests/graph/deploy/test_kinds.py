@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.graph.deploy.documents import chain, changed, refused, registry, run
-from toolnexus import Client, ConfigError, GraphEvent, ToolResult, user
+from toolnexus import Client, ConfigError, GraphEvent, NodeFinished, ToolResult, user
 from toolnexus.core.tools import Tool
 from toolnexus.graph import (
     Board,
@@ -331,6 +331,32 @@ async def test_tools_of_a_host_are_called_by_the_model_of_an_agent() -> None:
     assert (result.status, result.text) == ("done", "5")
     assert result.tool_calls == 1
     assert [m.role for m in result.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_what_tools_keep_secret_is_masked_in_runs() -> None:
+    """[GR-525] As under a client: neither results nor errors show it."""
+
+    async def leak(ctx: NodeContext, board: Board, config: Any) -> None:
+        raise GraphRunError(f"the key was {SECRET}")
+
+    class Keeping(Tool):
+        secrets = (SECRET,)
+
+    made = registry(lists=leak)
+    made.register("tool.Source", "keeping", lambda given: [Keeping("t", "d", {"type": "object"}, leak_tool)])
+    document = tooled(src={"kind": "tool.Source", "impl": "keeping"})
+    async with deploy(document, registry=made) as deployment, Client(builtins=False) as client:
+        events: list[Any] = []
+        with pytest.raises(GraphRunError):
+            async with client.stream({}, target=deployment.agents["asst"]) as stream:
+                events = [event async for event in stream]
+    errors = [event.error for event in events if isinstance(event, NodeFinished)]
+    assert errors == ["the key was [redacted]"]
+
+
+async def leak_tool(arguments: dict[str, Any], ctx: Any) -> str:
+    """Says nothing."""
+    return ""
 
 
 async def test_a_workspace_and_a_sandbox_are_folders_with_bounds(tmp_path: Path) -> None:

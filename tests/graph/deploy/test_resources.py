@@ -1,6 +1,7 @@
 """Resources: who makes them, what they take from each other, when they open and close."""
 
 import asyncio
+import gc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,14 @@ async def test_a_bare_deployment_opens_once_with_the_first_run_and_a_closed_one_
     await deployment.aclose()
     with pytest.raises(ConfigError, match="this deployment is closed"):
         await run(deployment, {})
+
+
+async def test_a_deployment_that_nobody_closed_is_told() -> None:
+    """[GR-505] Like a client; one that was never opened is not."""
+    deploy(document(a=resource()), registry=parts([]))
+    with pytest.warns(ResourceWarning, match="unclosed Deployment"):
+        await deploy(document(a=resource()), registry=parts([])).open()
+        gc.collect()
 
 
 async def test_what_fails_to_open_or_close_does_not_keep_the_others_open() -> None:

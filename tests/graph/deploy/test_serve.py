@@ -117,8 +117,12 @@ def test_what_does_not_go_with_a_deployment_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [{"resources": {}}, {"runtime": {}}, {"agents": {"a": {"engine": {}}}}])
 def test_a_deployment_document_is_no_config_document(data: dict[str, Any], tmp_path: Path) -> None:
-    """[GR-527] Told apart by `resources`, `runtime` or the `engine` of an agent; `load` says what to do."""
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps(data))
-    with pytest.raises(ConfigError, match="it is a deployment document; `toolnexus serve` serves its agents"):
-        load(path)
+    """[GR-527] Told apart by `resources`, `runtime` or the `engine` of an agent."""
+    (tmp_path / "t.json").write_text(json.dumps(data))
+    said = cli(tmp_path, "serve", "--config", "t.json")
+    assert (said.returncode, "t.json cannot be deployed:" in said.stderr) == (2, True)
+    if "agents" not in data:
+        with pytest.raises(
+            ConfigError, match="this is of a deployment document, which `toolnexus serve` serves"
+        ):
+            load(tmp_path / "t.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import warnings
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -110,6 +111,10 @@ class Deployment:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", 0) and not self._closed:
+            warnings.warn("unclosed Deployment: call aclose()", ResourceWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return f"Deployment(agents={list(self.agents)}, resources={list(self.resources)})"

@@ -16,7 +16,7 @@ from toolnexus.runtime.concurrency import run_all
 from toolnexus.tools.builtin.catalog import builtin_tools
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.mcp import McpSource, mcp_sources, name_tools
-from toolnexus.tools.source import ToolSource
+from toolnexus.tools.source import ToolSource, secrets_of
 from toolnexus.tools.toolkit import Toolkit, assemble
 
 logger = logging.getLogger("toolnexus.graph")
@@ -114,6 +114,11 @@ class ToolAssembly:
     def fixed(self) -> bool:
         """Whether its tools are known before anything is opened."""
         return not any(isinstance(source, ToolSource) for source in self._sources)
+
+    @property
+    def secrets(self) -> list[str]:
+        """What its tools hold and must never be shown."""
+        return [secret for source in self._sources for tool in _tools(source) for secret in secrets_of(tool)]
 
     def only(self, names: Sequence[str]) -> ToolAssembly:
         """A view of the named tools; globs allowed. Raises `ConfigError` for an unknown name, as early as the
