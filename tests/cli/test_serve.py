@@ -22,6 +22,20 @@ from toolnexus.testing import ScriptedEndpoint
 SERVER = Path(__file__).parents[1] / "servers" / "rough_mcp.py"
 
 
+HELLO: list[dict[str, Any]] = [
+    {
+        "method": "initialize",
+        "id": 1,
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+]
+
+
 @contextmanager
 def serving(folder: Path, *arguments: str, **env: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
     """The command with the lines that it says at its start."""
@@ -84,19 +98,7 @@ def test_a_document_is_served_until_a_signal(tmp_path: Path) -> None:
 def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
     """[CLI-116] `--stdio` needs no key and no table; standard output has the protocol alone; exit 0."""
     (tmp_path / "note.txt").write_text("milk")
-    messages: list[dict[str, Any]] = [
-        {
-            "method": "initialize",
-            "id": 1,
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "t", "version": "1"},
-            },
-        },
-        {"method": "notifications/initialized"},
-        {"method": "tools/list", "id": 2},
-    ]
+    messages = [*HELLO, {"method": "tools/list", "id": 2}]
     with program(tmp_path, "--stdio") as process:
         assert process.stdin is not None and process.stdout is not None
         for message in messages:
@@ -109,6 +111,41 @@ def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
     assert "there is no model" in errors
 
 
+FLOWS = """
+from toolnexus import Agent
+from toolnexus.workflow import AgentStep, Fn, Sequential
+flow = Sequential(Fn(str.upper), AgentStep(Agent(name="clerk", tools=[])), Fn(len), name="count")
+"""
+
+
+def test_a_workflow_is_served_without_a_document(tmp_path: Path) -> None:
+    """[WF-79] As an A2A agent; over pipes as a tool, beside what there is."""
+    (tmp_path / "served_flows.py").write_text(FLOWS)
+    with ScriptedEndpoint([{"text": "four"}, {"text": "seven77"}]) as endpoint:
+        options = ["--workflow", "served_flows:flow", "--model", "openai:m", "--base-url", endpoint.url]
+        with program(tmp_path, *options, "--port", "0") as process:
+            assert process.stderr is not None
+            url = process.stderr.readline().strip().removeprefix("listening on ")
+            assert "A2A agent 'count'" in process.stderr.readline()
+            with httpx.Client(base_url=url, headers={"a2a-version": "1.0"}, timeout=20) as http:
+                card = http.get("/.well-known/agent-card.json").json()
+                assert [skill["name"] for skill in card["skills"]] == ["count"]
+                message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+                task = http.post("/v1/message:send", json={"message": message}).json()["task"]
+                assert task["artifacts"][0]["parts"][0]["data"] == 4
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 128 + signal.SIGTERM
+        with program(tmp_path, *options, "--stdio") as process:
+            assert process.stdin is not None and process.stdout is not None
+            call = {"name": "count", "arguments": {"prompt": "hello"}}
+            for message in (*HELLO, {"method": "tools/call", "id": 2, "params": call}):
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            process.stdin.flush()
+            answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+            assert answers[1]["result"]["content"][0]["text"] == "7"
+    assert endpoint.requests[0].body["messages"][-1]["content"] == "HELLO"
+
+
 @pytest.mark.parametrize(
     ("document", "arguments", "said"),
     [
@@ -117,6 +154,8 @@ def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
         ({"mcpServer": {}}, ("--host", "0.0.0.0"), "host='0.0.0.0' is reached from other machines"),
         ({"mcpServer": {}}, ("--token-env", "NO_SUCH"), "--token-env: the environment has no 'NO_SUCH'"),
         ({"mcpServer": {"agents": ["helpr"]}}, (), "toolnexus: mcpServer.agents: there is no 'helpr'"),
+        ({}, ("--workflow", "no_such_flows:x"), "cannot import 'no_such_flows': ModuleNotFoundError"),
+        ({"mcpServer": {}}, ("--workflow", "json:dumps"), "is function, no workflow or agent"),
         ({"mcpServer": {}}, ("--port", "x"), "'x' must be a port, 0 to 65535"),
         ({"a2a": {"agent": "nobody"}}, (), "a2a.agent: there is no agent 'nobody'; registered: ['helper']"),
         ({"mcpServer": {"tools": ["raed"]}}, (), "toolnexus: mcpServer.tools: there is no 'raed'"),

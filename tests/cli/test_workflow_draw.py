@@ -11,6 +11,8 @@ FLOWS = """
 from toolnexus.workflow import Fn, Sequential
 flow = Sequential(Fn(str.strip, name="strip"), Fn(len, name="measure"), name="count")
 other = 7
+from toolnexus import Agent as A
+agent = A(name="a")
 class Kept:
     inner = Fn(len, name="kept")
 """
@@ -48,6 +50,7 @@ def test_a_workflow_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
         ("drawn_flows", "must look like package.module:flow"),
         ("drawn_flows:flwo", "its workflows: ['flow']; did you mean 'flow'?"),
         ("drawn_flows:other", "is int, no workflow"),
+        ("drawn_flows:agent", "is Agent, no workflow"),
         ("drawn_broken:x", "cannot import 'drawn_broken': ZeroDivisionError"),
         ("drawn_nowhere:x", "cannot import 'drawn_nowhere': ModuleNotFoundError"),
     ],

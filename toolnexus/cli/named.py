@@ -30,9 +30,13 @@ def named(target: str, kind: type[T], what: str, example: str) -> T:
     try:
         value: Any = reduce(getattr, name.split("."), found)
     except AttributeError:
-        there = [key for key in dir(found) if isinstance(getattr(found, key, None), kind)]
+        there = [key for key in dir(found) if _is(getattr(found, key, None), kind)]
         near = did_you_mean(name, there)
         raise UsageError(f"{module!r} has no {name!r}; its {what}s: {there}{near}") from None
-    if not isinstance(value, kind):
+    if not _is(value, kind):
         raise UsageError(f"{target!r} is {type(value).__name__}, no {what}")
     return value
+
+
+def _is(value: Any, kind: type[Any]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, type)

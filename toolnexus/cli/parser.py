@@ -203,6 +203,11 @@ def _add_serve(commands: Commands) -> None:
         "document, on one port, until a signal; or the tools alone to the program that started this one "
         "(--stdio).",
     )
+    serve.add_argument(
+        "--workflow",
+        metavar="MODULE:NAME",
+        help="a workflow, or an agent, in Python: it answers over A2A, and is a tool over MCP",
+    )
     where = serve.add_argument_group("where", "these take the place of what the document says")
     where.add_argument("--stdio", action="store_true", help="MCP over standard input and output, no port")
     where.add_argument("--host", metavar="ADDRESS", help="listen here (default 127.0.0.1)")

@@ -13,11 +13,13 @@ from typing import Any
 from toolnexus.cli import loop
 from toolnexus.cli.build import make_client, make_toolbox
 from toolnexus.cli.exits import DONE, UsageError
+from toolnexus.cli.named import named
 from toolnexus.cli.notes import tell_notes
 from toolnexus.cli.view.words import plural, printable
 from toolnexus.client import Client
 from toolnexus.config.source import is_deployment, read_source
 from toolnexus.errors import ConfigError
+from toolnexus.runtime.context import Runnable
 from toolnexus.serving.server import Server, serve
 from toolnexus.tools.filters import IfThere
 
@@ -26,7 +28,7 @@ _OTHERS = ("a2a", "mcp", "uvicorn", "sse_starlette")
 """Loggers of libraries, which tell of every request that was wrong."""
 _NOTHING = (
     "nothing to serve: the document needs a table [a2a] (an agent for others) or [mcpServer] (its tools), "
-    "or both; --stdio serves the tools without"
+    "or both; --stdio serves the tools without, and --workflow a workflow"
 )
 
 
@@ -90,6 +92,9 @@ def _given(options: Namespace) -> dict[str, Any]:
         from toolnexus.config.document import Document
 
         given = Document.read(options.config).serving()
+    if options.workflow is not None:
+        workflow = named(options.workflow, Runnable, "workflow or agent", "package.module:flow")
+        _add_workflow(given, workflow, stdio=options.stdio)
     given.setdefault("port", PORT)
     more = {name: getattr(options, name) for name in ("host", "port") if getattr(options, name) is not None}
     given |= {**more, "allow_anonymous": options.allow_anonymous}
@@ -101,6 +106,19 @@ def _given(options: Namespace) -> dict[str, Any]:
             if name in given:
                 given[name] = {**given[name], "token": token}
     return given
+
+
+def _add_workflow(given: dict[str, Any], flow: Runnable, *, stdio: bool) -> None:
+    """`flow` answers over A2A, and is a tool over MCP. Where the document has neither, one is for it."""
+    if stdio:
+        given.setdefault("mcp", {})
+    elif "mcp" not in given:
+        about = flow.description or f"Runs {flow.name}."
+        given.setdefault("a2a", {"name": flow.name, "description": about})
+    if "a2a" in given:
+        given["a2a"] = {**given["a2a"], "agent": flow}
+    if "mcp" in given:
+        given["mcp"] = {**given["mcp"], "agents": [*given["mcp"].get("agents", ()), flow]}
 
 
 def _about(server: Server, given: Mapping[str, Any]) -> list[str]:

@@ -64,8 +64,8 @@ class McpOptions:
     """What a model of the caller should know of it."""
     tools: FilterSpec = None
     """Which tools: names and globs, or `{name: bool}`. None: all of them."""
-    agents: Sequence[str] = ()
-    """Agents of the client, each as one more tool that takes a `prompt`."""
+    agents: Sequence[str | Runnable] = ()
+    """Agents of the client by their names, and any Runnable: each is one more tool that takes a `prompt`."""
     token: str | None = field(default=None, repr=False)
     """What callers send as `Authorization: Bearer …`. None: nobody needs one."""
 
@@ -75,9 +75,10 @@ class McpOptions:
             _text("mcp.instructions", self.instructions)
         _token("mcp.token", self.token)
         NameFilter.of(self.tools, "mcp.tools")
-        agents = items("mcp.agents", self.agents, "give a list of names of agents")
-        for name in agents:
-            _text("mcp.agents", name)
+        agents = items("mcp.agents", self.agents, "give a list of names of agents, and of Runnables")
+        for agent in agents:
+            if not isinstance(agent, Runnable) or isinstance(agent, type):
+                _text("mcp.agents", agent)
         object.__setattr__(self, "agents", agents)
 
 

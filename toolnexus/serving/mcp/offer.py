@@ -67,14 +67,14 @@ class Offer:
         return [f"{sanitize(name)}_*" for name, s in status if s["status"] not in ("connected", "disabled")]
 
 
-def _chosen(agents: Iterable[Runnable], names: Iterable[str]) -> list[Runnable]:
+def _chosen(agents: Iterable[Runnable], chosen: Iterable[str | Runnable]) -> list[Runnable]:
     known = {agent.name: agent for agent in agents}
-    if unknown := tuple(name for name in names if name not in known):
+    if unknown := tuple(name for name in chosen if isinstance(name, str) and name not in known):
         near = did_you_mean(unknown[0], known)
         raise UnknownNames(
             f"mcp.agents: there is no {unknown[0]!r}; available: {listed(known)}{near}", unknown
         )
-    return [known[name] for name in names]
+    return [known[one] if isinstance(one, str) else one for one in chosen]
 
 
 def _agent_tool(agent: Runnable) -> Tool:
@@ -83,4 +83,5 @@ def _agent_tool(agent: Runnable) -> Tool:
     async def execute(arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         return await delegated(agent, arguments["prompt"], ctx)
 
-    return Tool(sanitize(agent.name), agent.description, _PROMPT, execute, source="agent")
+    about = agent.description or f"Ask {agent.name!r}."
+    return Tool(sanitize(agent.name), about, _PROMPT, execute, source="agent")
