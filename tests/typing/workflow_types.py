@@ -2,6 +2,7 @@
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, assert_type
 
@@ -50,6 +51,10 @@ assert_type(Fn(total), Fn[list[int], int])
 assert_type(AgentStep(agent), AgentStep[str])
 assert_type(AgentStep(agent, output_type=Finding), AgentStep[Finding])
 assert_type(AgentStep(agent, output_type={"type": "object"}), AgentStep[Any])
+assert_type(AgentStep(agent, output_type=list[int]), AgentStep[list[int]])
+assert_type(Parallel(Fn(measure), Fn(split)), Parallel[str, list[int | list[str]]])
+assert_type(FanOut(Parallel(Fn(measure), Fn(measure))), FanOut[Iterable[str], list[list[int]]])
+assert_type(Switch(len, {1: Fn(measure), 2: Fn(split)}), Switch[str, int | list[str]])
 assert_type(Sequential(Fn(split), FanOut(Fn(measure)), Fn(total)), Sequential[str, int])
 
 
@@ -77,5 +82,7 @@ def slots(pad: Scratchpad, ctx: RunContext) -> None:
 any_node: Node[str, int] = Fn(measure)
 wrong: Node[int, int] = Fn(measure)  # pyright: ignore[reportAssignmentType]
 Sequential(Fn(split), Fn(measure))  # pyright: ignore[reportArgumentType]
+Sequential(FanOut(Fn(measure), on_error="collect"), Fn(total))  # pyright: ignore[reportArgumentType]
+Loop(Fn(measure), bool, max_rounds=2)  # pyright: ignore[reportArgumentType]
 many: list[Node[Any, Any]] = [Fn(str.strip)] * 9
 Sequential(*many)

@@ -359,6 +359,9 @@ wf: Any = workflow
         (lambda: wf.CoordinatorStep(Agent(name="c"), 5), "team=5 must be a list of agents or nodes"),
         (lambda: wf.as_runnable(Fn(plus), "", "d"), "the name is empty"),
         (lambda: wf.as_tool(Fn(plus), "a", ""), "the description is empty"),
+        (lambda: wf.as_tool(Fn(plus), "a tool", "d"), "tool name 'a tool' is not allowed"),
+        (lambda: wf.as_tool(Fn(plus), "a", "d", {"type": "array"}), "the JSON Schema of an object"),
+        (lambda: wf.as_tool(Fn(plus), "a", "d", "x"), "input_type"),
     ],
 )
 def test_what_is_no_workflow_is_told_where_it_is_written(make: Callable[[], Any], words: str) -> None:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.options import count, expect
 from toolnexus.errors import NameConflict, RunError
 from toolnexus.workers.post import Post
 
-
-class Inbox(Protocol):
-    """What a bus needs of a worker."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def still(self) -> asyncio.Event:
-        """Set while nothing is under way and nothing queued that could be."""
-        ...
-
-    async def accept(self, post: Post) -> None:
-        """Keep `post`. Raises `RunError` at once when the inbox is full, and `StoreError`."""
-        ...
+if TYPE_CHECKING:
+    from toolnexus.workers.worker import Worker
 
 
 class Bus:
@@ -38,12 +24,12 @@ class Bus:
     def __init__(self, *, max_hops: int = 8) -> None:
         count("Bus: max_hops", max_hops, 1)
         self._max_hops = max_hops
-        self._inboxes: dict[str, Inbox] = {}
+        self._workers: dict[str, Worker] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Who can be posted to."""
-        return tuple(self._inboxes)
+        return tuple(self._workers)
 
     async def post(self, to: str, text: str, *, sender: str = "host", trusted: bool = False) -> None:
         """Put `text` into the inbox of the worker `to`; a worker that is stopped reads it when it starts.
@@ -52,31 +38,32 @@ class Bus:
         that it is `trusted`. Raises `RunError` for a name that nobody has and for a full inbox, at once, and
         `StoreError`.
         """
-        for what, value in (("text", text), ("sender", sender)):
+        for what, value in (("to", to), ("text", text), ("sender", sender)):
             expect(f"post: {what}", value, str, "give text")
+        expect("post: trusted", trusted, bool, "give True or False")
         await self.send(to, Post(id=os.urandom(8).hex(), sender=sender, text=text, trusted=trusted))
 
     async def idle(self) -> None:
         """Wait until every worker has read everything, waits for answers, or is stopped."""
-        while busy := [inbox for inbox in self._inboxes.values() if not inbox.still.is_set()]:
+        while busy := [worker for worker in self._workers.values() if not worker.still.is_set()]:
             await busy[0].still.wait()
 
     async def send(self, to: str, post: Post) -> None:
         """`post` of a worker, with the hops that led to it."""
-        inbox = self._inboxes.get(to)
-        if inbox is None:
-            near = did_you_mean(to, self._inboxes)
-            raise RunError(f"there is no worker {to!r}; there are: {list(self._inboxes)}{near}")
+        worker = self._workers.get(to)
+        if worker is None:
+            near = did_you_mean(to, self._workers)
+            raise RunError(f"there is no worker {to!r}; there are: {list(self._workers)}{near}")
         if post.hops >= self._max_hops:
             raise RunError(f"not sent: {self._max_hops} turns of workers have followed from one message")
-        await inbox.accept(post)
+        await worker.accept(post)
 
-    def join(self, inbox: Inbox) -> None:
+    def join(self, worker: Worker) -> None:
         """Raises `NameConflict`."""
-        if inbox.name in self._inboxes:
-            raise NameConflict(f"two workers of one bus are named {inbox.name!r}; rename one")
-        self._inboxes[inbox.name] = inbox
+        if worker.name in self._workers:
+            raise NameConflict(f"two workers of one bus are named {worker.name!r}; rename one")
+        self._workers[worker.name] = worker
 
-    def leave(self, inbox: Inbox) -> None:
-        if self._inboxes.get(inbox.name) is inbox:
-            del self._inboxes[inbox.name]
+    def leave(self, worker: Worker) -> None:
+        if self._workers.get(worker.name) is worker:
+            del self._workers[worker.name]

@@ -82,6 +82,7 @@ class Worker:
         self.name = agent.name
         self.conversation = f"worker:{agent.name}"
         self.still = asyncio.Event()
+        """Set while nothing is under way and nothing queued that could be."""
         self.still.set()
         self._bus = bus
         self._agent = agent
@@ -158,7 +159,7 @@ class Worker:
         return result
 
     async def accept(self, post: Post) -> None:
-        """See `Inbox`."""
+        """Keep `post`. Raises `RunError` at once when the inbox is full, and `StoreError`."""
         await self._queue.put(post)
         self._waiting = False
         self._nudge()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 from toolnexus.core.options import count
@@ -148,7 +149,10 @@ async def _run_branches(ctx: RunContext, branches: Sequence[Branch], width: int,
         for n in left:
             outputs[n] = await one(n)
 
-    await run_all([in_turn] * min(width, len(branches)))
+    if width < len(branches):
+        await run_all([in_turn] * width)
+    else:
+        outputs = await run_all([partial(one, n) for n in range(len(branches))])
     if waiting:
         raise Suspended(dict(sorted(waiting.items(), key=lambda item: _position(item[0]))))
     for n in range(len(branches)):

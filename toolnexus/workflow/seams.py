@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from toolnexus.core.options import expect
+from toolnexus.core.options import expect, wrong
 from toolnexus.core.tools import Execute, Tool, ToolResult
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.boundary import told
 from toolnexus.engine.delegate import delegated
+from toolnexus.engine.scope import as_tool as check_tool
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, ToolContext
 from toolnexus.workflow.node import Node, checked
@@ -79,7 +80,9 @@ def as_tool(node: Node[Any, Any], name: str, description: str, input_type: Any =
         result = await runner.run(target, input, parent=context, key=ctx.call_id, resumed=ctx.resumed)
         return told(name, result, context.run.redact)
 
-    return NodeTool(node, name, description, schema, execute)
+    tool = NodeTool(node, name, description, schema, execute)
+    check_tool(tool, "as_tool")
+    return tool
 
 
 class NodeTool(Tool):
@@ -102,7 +105,10 @@ def _input(input_type: Any) -> tuple[Mapping[str, Any], Any]:
     if input_type is None:
         return _PROMPT, lambda arguments: arguments["prompt"]  # type: ignore[return-value]
     if isinstance(input_type, Mapping):
-        return cast("Mapping[str, Any]", input_type), lambda arguments: arguments  # type: ignore[return-value]
+        schema = cast("Mapping[str, Any]", input_type)
+        if schema.get("type") != "object":
+            raise wrong("as_tool: input_type", schema, "give the JSON Schema of an object")
+        return schema, lambda arguments: arguments  # type: ignore[return-value]
     from toolnexus.engine.output import output_type_of
 
     form = output_type_of(input_type, "as_tool: input_type: ")

@@ -78,5 +78,5 @@ def _why(error: Exception) -> str:
 
     if not isinstance(error, ValidationError):
         return str(error)
-    found = [".".join([*map(str, one["loc"]), one["msg"]]) for one in error.errors()]
+    found = [f"{'.'.join(map(str, one['loc'])) or 'the value'}: {one['msg']}" for one in error.errors()]
     return "; ".join(found[:MAX_PROBLEMS])
