@@ -265,6 +265,25 @@ async def test_a_turn_whose_store_is_out_of_reach_is_cut_short() -> None:
     assert [said(asked) for asked in seen] == [["a"], []]
 
 
+async def test_no_claim_looks_like_another() -> None:
+    """[WF-70] Else one who looks now and then would take turn after turn for one that stands still."""
+    claims: list[Any] = []
+
+    class Seen(MemoryStore):
+        async def append(self, id: str, messages: Any, expected: int, state: Any = None) -> int:
+            if id.startswith("inbox:") and state is not None and not messages:
+                claims.append((state["by"], state["beat"]))
+            return await super().append(id, messages, expected, state)
+
+    bus = Bus()
+    async with client("function", lambda asked: "ok", store=Seen()) as (one, seen):
+        async with Worker(Agent(name="w", tools=[]), bus=bus, client=one):
+            for n in range(5):
+                await bus.post("w", str(n))
+                await bus.idle()
+    assert len(seen) == 5 and len(claims) >= 5 and len(set(claims)) == len(claims)
+
+
 async def test_an_answer_waits_for_the_turn_of_another_process() -> None:
     """[WF-70] Of two workers of one name one is at it; a question may be answered by either."""
     go, there = asyncio.Event(), asyncio.Event()

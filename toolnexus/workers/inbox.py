@@ -43,6 +43,7 @@ class Queue:
         self._most = most
         self._lease = lease
         self._mark = os.urandom(8).hex()
+        self._beaten = 0
         self._version: int | None = None
         self._claim: Mapping[str, Any] | None = None
         self._watched: tuple[Mapping[str, Any] | None, float] = None, 0.0
@@ -84,7 +85,7 @@ class Queue:
                     return False
                 try:
                     found = self._claim
-                    await self._beat(0)
+                    await self._beat()
                 except StoreConflict:
                     continue
                 self.was_left = self.was_left or found is not None
@@ -109,12 +110,10 @@ class Queue:
                 finally:
                     beating.cancel()
                     await asyncio.wait([beating])
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            text = f"the inbox of {self._name!r} was taken over elsewhere, or its store was out of reach"
-            raise Lost(text) from error
-        except BaseException:
+        except BaseException as error:
+            if limit.expired() and isinstance(error, TimeoutError):
+                text = f"the inbox of {self._name!r} was taken over elsewhere, or its store was out of reach"
+                raise Lost(text) from error
             await self._leave()
             raise
         await self.drop(())
@@ -163,15 +162,17 @@ class Queue:
         """Whether the claim is ours, with a new beat then."""
         while self._is_ours:
             try:
-                await self._beat(self._claim["beat"] + 1 if self._claim else 0, lease)
+                await self._beat(lease)
                 return True
             except StoreConflict:
                 await self._look()
         return False
 
-    async def _beat(self, beat: int, lease: float | None = None) -> None:
+    async def _beat(self, lease: float | None = None) -> None:
+        """Write a claim that is like none before: whoever looks now and then cannot take two for one."""
         assert self._version is not None
-        claim = {"by": self._mark, "beat": beat, "lease": self._lease if lease is None else lease}
+        self._beaten += 1
+        claim = {"by": self._mark, "beat": self._beaten, "lease": self._lease if lease is None else lease}
         self._version = await self._store.append(self._id, (), self._version, claim)
         self._claim = claim
 
