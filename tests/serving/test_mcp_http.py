@@ -117,10 +117,11 @@ async def test_half_a_character_breaks_no_answer(era: str) -> None:
 
     schema = {"properties": {"what": {"type": "string", "description": "\ud800"}}}
     odd = Tool("odd", "Odd \ud800.", schema, execute)
-    async with Client(model=ScriptedModel([]), builtins=False, tools=[odd]) as owner:
+    endless = Tool("endless", "Endless.", {"properties": {"n": {"maximum": float("inf")}}}, execute)
+    async with Client(model=ScriptedModel([]), builtins=False, tools=[odd, endless]) as owner:
         async with serve(owner, mcp=True) as server, asyncio.timeout(20):
             async with McpClient(f"{server.url}/mcp", mode=era, elicitation_callback=yes) as caller:
-                (listed,) = (await caller.list_tools()).tools
+                (listed, _) = (await caller.list_tools()).tools
                 assert listed.description == "Odd \ufffd." and "\ufffd" in str(listed.input_schema)
                 for what, said in (("say", "said \ufffd"), ("ask", "said \ufffd"), ("fail", "\ufffd")):
                     assert said in text(await caller.call_tool("odd", {"what": what}))

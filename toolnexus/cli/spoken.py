@@ -21,7 +21,7 @@ _WORDS = (
         r"give a token in a2a and mcp, or allow_anonymous=True",
         "give a token (--token-env NAME), or --allow-anonymous",
     ),
-    (r"\bmcp\.(agents|instructions|name|token|tools)\b", r"mcpServer.\1"),
+    (r"(?m)^mcp\.(agents|instructions|name|token|tools)\b", r"mcpServer.\1"),
 )
 
 

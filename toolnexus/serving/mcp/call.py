@@ -23,6 +23,7 @@ from toolnexus.client import Client
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool
+from toolnexus.core.unicode import encodable
 from toolnexus.errors import RunError
 from toolnexus.runtime.context import RunContext
 from toolnexus.runtime.questions import Asker
@@ -142,7 +143,7 @@ class Calls:
             missing = next((data for r in requests if (data := lacking(r, able)) is not None), None)
             if is_modern and missing is not None:
                 data = missing.model_dump(by_alias=True, mode="json", exclude_none=True)
-                raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, why, data)
+                raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, encodable(why), data)
             return failed(why)
         now = time.monotonic()
         for token in [t for t, other in self._stood.items() if other.until < now]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -129,8 +129,10 @@ class ClientServer:
 
 
 def _declared(tool: Tool) -> types.Tool:
-    description = encodable(tool.description) or None
-    return types.Tool(name=tool.name, description=description, input_schema=encodable_json(_schema_of(tool)))
+    description, schema = encodable(tool.description) or None, _schema_of(tool)
+    with suppress(TypeError, ValueError):  # the SDK writes more than JSON has, such as infinite numbers
+        schema = encodable_json(schema)
+    return types.Tool(name=tool.name, description=description, input_schema=schema)
 
 
 def _schema_of(tool: Tool) -> dict[str, Any]:
