@@ -46,7 +46,11 @@ class Services:
     script_bindings: Any = None
 
     def __post_init__(self) -> None:
-        """Raises `ConfigError` for a workspace, a sandbox and a provider that is none."""
+        """Raises `ConfigError` for models, a workspace, a sandbox and a provider that is none."""
+        if self.models is not None or self.router is not None:
+            from toolnexus.graph.inference.targets import check_models
+
+            check_models(self.models, self.router)
         if isinstance(self.workspace, str | Path):
             from toolnexus.graph.workspace import Workspace
 

@@ -164,15 +164,15 @@ async def test_nothing_is_asked_anew_once_text_was_handed_on() -> None:
 
 
 async def test_the_router_may_be_a_part_of_the_models() -> None:
-    """[GR-334] Names of models, in its own order; a name that there is not is a validation error."""
+    """[GR-334] Names of models, in its own order; a name that there is not is an error when it is given."""
     named = Named("a/one", "b/two", "c/three")
     services = Services(models=named.models, router=["c/three", "two"])
     await one({"model_hint": "a/one"}, services).run(said("hi"))
     await one({"model_hint": "two"}, services).run(said("hi"))
     await one({"model": ref("a", "one")}, services).run(said("hi"))
     assert named.asked == ["c/three", "b/two", "a/one"]
-    error = await failure(one({}, Services(models=named.models, router=["nobody"])), said("hi"))
-    assert (error.kind, "nobody" in str(error)) == ("validation", True)
+    with pytest.raises(ConfigError, match="nobody"):
+        Services(models=named.models, router=["nobody"])
 
 
 async def test_targets_whose_outputs_do_not_fit_are_passed_over() -> None:
@@ -188,12 +188,28 @@ async def test_targets_whose_outputs_do_not_fit_are_passed_over() -> None:
         Target(model=texts, outputs=("smell",))
 
 
-async def test_what_is_no_model_is_said() -> None:
-    """[GR-334] Wrong models of the host are a validation error that names them."""
-    error = await failure(one({}, Services(models=["nope"])), said("hi"))
-    assert (error.kind, "'nope'" in str(error)) == ("validation", True)
-    error = await failure(one({}, Services(models={})), said("hi"))
-    assert error.kind == "not_available"
+def says_hi(request: ModelRequest) -> str:
+    return "hi"
+
+
+@pytest.mark.parametrize(
+    ("models", "problem"),
+    [
+        (["gpt"], "OpenAIModel"),
+        ({"a/b": 3}, "models=3"),
+        (OpenAIModel, "class"),
+        (says_hi, "FunctionModel"),
+    ],
+)
+def test_what_is_no_model_is_said(models: Any, problem: str) -> None:
+    """[GR-334] When it is given; the error says what to do."""
+    with pytest.raises(ConfigError, match=problem):
+        Services(models=models)
+
+
+async def test_no_models_at_all_are_not_available() -> None:
+    """[GR-334] An empty list, or a client without a model of its own."""
+    assert (await failure(one({}, Services(models={})), said("hi"))).kind == "not_available"
 
 
 async def test_a_fallback_model_is_one_target() -> None:

@@ -152,7 +152,7 @@ def routed(services: Services) -> list[Target]:
         )
     if services.router is None or services.router is True:
         return _targets(services.models)
-    known = {} if services.models is None else _by_name(services.models)
+    known = {} if services.models is None else _by_name(_listed(services.models))
     return _targets(services.router, known)
 
 
@@ -173,40 +173,48 @@ def _hinted(targets: Sequence[Target], hint: str) -> Target | None:
     return named[0] if len(named) == 1 else None
 
 
-def _by_name(given: Any) -> dict[str, Target]:
+def _by_name(targets: Sequence[Target]) -> dict[str, Target]:
     out: dict[str, Target] = {}
-    for target in _targets(given):
+    for target in targets:
         out.setdefault(target.name, target)
         out[str(target)] = target
     return out
 
 
+def check_models(models: Any, router: Any) -> None:
+    """Raises `ConfigError` for what somebody gave as models, or as a router of theirs, and is none."""
+    known = {} if models is None else _by_name(_listed(models))
+    if router is not None and not isinstance(router, bool):
+        _listed(router, known)
+
+
 def _targets(given: Any, known: Mapping[str, Target] | None = None) -> list[Target]:
-    """What somebody gave as models, in order. Raises `GraphRunError` (validation)."""
-    try:
-        if isinstance(given, Mapping):
-            items = cast("Mapping[str, Any]", given).items()
-            found = [_target(value, name, known) for name, value in items]
-        elif isinstance(given, (list, tuple)):
-            found = [_target(value, None, known) for value in cast("Sequence[Any]", given)]
-        elif not isinstance(given, Model) and hasattr(given, "default"):
-            found = [] if given.default is None else [_target(given.default, None, known)]
-        else:
-            found = [_target(given, None, known)]
-    except ConfigError as error:
-        raise GraphRunError(f"the models of this graph: {error}", kind="validation") from error
+    """What somebody gave as models, in order. Raises `GraphRunError` (not_available) when that is none."""
+    found = _listed(given, known)
     if not found:
         raise GraphRunError("the models of this graph are none", kind="not_available")
     return found
 
 
+def _listed(given: Any, known: Mapping[str, Target] | None = None) -> list[Target]:
+    if isinstance(given, Mapping):
+        return [_target(value, name, known) for name, value in cast("Mapping[str, Any]", given).items()]
+    if isinstance(given, (list, tuple)):
+        return [_target(value, None, known) for value in cast("Sequence[Any]", given)]
+    if not isinstance(given, Model) and hasattr(given, "default"):  # the models of a client
+        return [] if given.default is None else [_target(given.default, None, known)]
+    return [_target(given, None, known)]
+
+
 def _target(value: Any, name: str | None, known: Mapping[str, Target] | None) -> Target:
     """One model; `name` is how a mapping calls it: `provider/name` or `name`."""
-    if isinstance(value, str) and known is not None:
+    if isinstance(value, str):
+        if known is None:
+            raise ConfigError(f"models: {value!r} is a name; give the model, such as OpenAIModel({value!r})")
         if value not in known:
-            raise ConfigError(f"the router names {value!r}, which is none of them: {listed(known)}")
+            raise ConfigError(f"the router names {value!r}, which is none of the models: {listed(known)}")
         return known[value]
-    target = value if isinstance(value, Target) else Target(model=checked_model(value))
+    target = value if isinstance(value, Target) else Target(model=checked_model(value, "models"))
     provider = target.provider or getattr(target.model, "provider", "") or ""
     own = target.name or target.model.name
     if name is not None:
