@@ -110,7 +110,7 @@ def test_messages_speak_of_options_and_keys(tmp_path: Path) -> None:
     said = cli(tmp_path, "agents", "--agents", "x.md").stderr
     assert "--agent-model sonnet=PROVIDER:NAME" in said and "--mcp FILE" in said
     assert "models=" not in said and "Client(" not in said
-    api = {"openapi": "3.1.0", "paths": {"/x": {"get": {}}}}
+    api: dict[str, Any] = {"openapi": "3.1.0", "paths": {"/x": {"get": {}}}}
     (tmp_path / "api.json").write_text(json.dumps(api))
     refused = cli(tmp_path, "tools", "--openapi", "api.json").stderr
     assert refused.endswith("; give base_url in a document, [openapi.NAME]\n")

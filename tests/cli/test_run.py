@@ -153,7 +153,8 @@ def test_builtins_that_change_things_must_be_asked_for(tmp_path: Path) -> None:
             assert run(endpoint, "hi", "--workdir", str(tmp_path), *options) == 0
             offered = {t["function"]["name"] for t in endpoint.requests[-1].body.get("tools", [])}
             assert offered == expected
-        api = {"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1:9"}], "paths": {"/x": {"get": {}}}}
+        servers = [{"url": "http://127.0.0.1:9"}]
+        api: dict[str, Any] = {"openapi": "3.1.0", "servers": servers, "paths": {"/x": {"get": {}}}}
         (tmp_path / "api.json").write_text(json.dumps(api))
         assert run(endpoint, "hi", "--no-builtins", "--openapi", str(tmp_path / "api.json")) == 0
         assert [t["function"]["name"] for t in endpoint.requests[-1].body["tools"]] == ["get_x"]
