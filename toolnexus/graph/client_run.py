@@ -206,6 +206,11 @@ class ContextHost:
         return self._ctx.run.emit is not None or (self._bus is not None and self._bus.listening)
 
     @property
+    def keeping(self) -> bool:
+        """Whether checkpoints are kept anywhere."""
+        return self._graph.checkpoints is not None
+
+    @property
     def event_bus(self) -> EventBus:
         """Where scripts follow the nodes of their own run."""
         if self._bus is None:

@@ -147,7 +147,7 @@ class Execution:
             skip = 0
             self.count += len(wave)
             self.rail.frame.results.clear()
-            if self.host is not None:
+            if self.host is not None and getattr(self.host, "keeping", True):
                 await self._checkpoint(wave)
             self._stop_if_asked(wave[-1])
             frontier = self.following(wave)
