@@ -135,6 +135,13 @@ def _deltas(wanted: Sequence[Mapping[str, Any]], played: Played) -> None:
         assert any(within(one, delta) for delta in rest), f"{one} is not in {found}"
 
 
+def _payloads(wanted: Sequence[tuple[str, Mapping[str, Any]]], played: Played) -> None:
+    found = list(zip(played.names(), [payload for _, payload in played.host.events], strict=True))
+    for name, fields in wanted:
+        there = [payload for other, payload in found if other == name]
+        assert any(within(fields, payload) for payload in there), f"{name}: wanted {fields}, found {there}"
+
+
 def _warnings(wanted: Sequence[Sequence[str]], played: Played) -> None:
     assert played.built is not None
     found = [(w.kind, w.node_id) for w in played.built.warnings]
@@ -194,6 +201,7 @@ CHECKS: Mapping[str, Callable[[Any, Played], None]] = {
     "join_cancelled": _cancelled,
     "fork_ids": lambda wanted, p: _equal(wanted, [fork["fork_id"] for fork in p.waves("fork")]),
     "deltas": _deltas,
+    "payloads": _payloads,
     "warnings": _warnings,
     "no_warnings": _no_warnings,
     "usage_reports": lambda wanted, p: _equal(wanted, len(p.host.usage)),
