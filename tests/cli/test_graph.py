@@ -185,6 +185,7 @@ def test_ways_to_end_have_their_codes(tmp_path: Path) -> None:
     done = cli(tmp_path, *run, "--max-iterations", "1")
     assert done.returncode == 3 and "max_iterations 1" in done.stderr
     (tmp_path / "ask.yaml").write_text("name: ask\nentry: a\nnodes: [{id: a, type: ask}]\n")
+    (tmp_path / "day.yaml").write_text("day: 2026-01-01\n")
     assert cli(tmp_path, "graph", "run", "ask.yaml", *OWN, "--json").returncode == 4
     for more, said in (
         (("--timeout", "5"), "--timeout: '5' is no duration"),
@@ -192,6 +193,7 @@ def test_ways_to_end_have_their_codes(tmp_path: Path) -> None:
         (("--input", "x"), "must look like name=value"),
         (("--inputs", "in.txt"), "must end in"),
         (("--inputs", "gone.json"), "cannot be read"),
+        (("--inputs", "day.yaml"), "--inputs: vars.day: date is not JSON"),
         (("--resume",), "--resume goes on behind a checkpoint"),
     ):
         done = cli(tmp_path, *run, *more)

@@ -23,6 +23,7 @@ from toolnexus.client import Client
 from toolnexus.core.files import reason
 from toolnexus.core.formats import READERS
 from toolnexus.core.messages import user
+from toolnexus.errors import ConfigError
 from toolnexus.graph import (
     Board,
     BuildOptions,
@@ -30,6 +31,7 @@ from toolnexus.graph import (
     Graph,
     GraphDefinition,
     GraphError,
+    GraphRunError,
     Services,
     SqliteCheckpoints,
     build,
@@ -58,7 +60,10 @@ def command(options: Namespace) -> int:
     if options.resume is not None and (options.prompt or options.inputs or options.input_file):
         raise UsageError("--resume goes on with what the run was given; leave out the prompt and --input")
     definition, limits = read(options.file), _limits(options)
-    board = Board(_variables(options))
+    try:
+        board = Board(_variables(options))
+    except GraphRunError as error:
+        raise UsageError(f"--inputs: {error}") from None
     if options.prompt is not None:
         board.append("", user(prompt_text(options.prompt)))
     return loop.run(_run(options, definition, limits, board))
@@ -134,17 +139,21 @@ def _client(options: Namespace, definition: GraphDefinition, person: Person) -> 
 @asynccontextmanager
 async def _services(client: Client, definition: GraphDefinition) -> AsyncGenerator[Services]:
     """What the client has, and the script runtime that the document wants."""
-    if not any(node.type == "script" for node in definition.nodes):
-        yield client.services
-        return
     from toolnexus.graph.scripts import JsRuntime, LuaRuntime
 
+    types = {node.type for node in definition.nodes}
     name = script_runtime_name(definition)
-    runtime = JsRuntime() if name == "js" else LuaRuntime()
     try:
-        yield replace(client.services, scripts={name: runtime})
+        runtime = None if types <= {*ASKING, "tool"} else (JsRuntime() if name == "js" else LuaRuntime())
+    except ConfigError:
+        if "script" in types:
+            raise
+        runtime = None  # types of the user's own, which may do without
+    try:
+        yield client.services if runtime is None else replace(client.services, scripts={name: runtime})
     finally:
-        await runtime.close()
+        if runtime is not None:
+            await runtime.close()
 
 
 async def _checkpoint(kept: SqliteCheckpoints, runs: Sequence[str], run: str, graph: Graph) -> Checkpoint:

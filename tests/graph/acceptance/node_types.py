@@ -29,7 +29,6 @@ class Set(Strict):
     channel: str = graph.MAIN_CHANNEL
     trace: str | None = None
     var_key: str | None = None
-    input: str | None = None
 
     def write(self, board: graph.Board) -> None:
         board.update(self.vars)

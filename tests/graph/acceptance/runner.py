@@ -20,9 +20,8 @@ LONGEST = 20
 """Seconds that a case may take."""
 Case = Mapping[str, Any]
 CASE = frozenset(
-    ("id", "split", "about", "graph", "inputs", "build", "host", "world", "resume_from", "expect", "row")
+    ("id", "split", "about", "graph", "inputs", "build", "host", "world", "resume_from", "expect")
 )
-NO_ERROR: dict[str, Any] = {}
 
 
 def cases_of(path: Path) -> list[Case]:
