@@ -10,6 +10,7 @@ import mcp_types as types
 import pytest
 from google.protobuf.json_format import MessageToDict
 from mcp import Client as McpClient
+from mcp import MCPError
 
 from tests.serving.callers import asked as questions
 from tests.serving.callers import calling, said, state, text
@@ -314,8 +315,13 @@ async def test_a_workflow_asks_whoever_called_it_over_mcp(era: str, name: str) -
         result = await caller.call_tool(name, {"prompt": "ask x"})
     assert words(result) == '["l", "declined: x right?"]' and sorted(desk.ran) == ONCE
     async with tools(era, Desk()) as caller:
-        result = await caller.call_tool(name, {"prompt": "ask x"})
-        assert "x left?" in words(result) and result.is_error is (era == "auto")
+        if era == "auto":
+            with pytest.raises(MCPError, match=r"x left\?") as caught:
+                await caller.call_tool(name, {"prompt": "ask x"})
+            assert caught.value.error.code == -32021
+        else:
+            result = await caller.call_tool(name, {"prompt": "ask x"})
+            assert "x left?" in words(result) and not result.is_error
 
 
 @both_eras
