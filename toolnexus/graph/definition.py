@@ -80,6 +80,11 @@ class GraphDefinition(_Strict):
             raise GraphError(str(fields.get("name", "")), issues_of(error)) from None
 
     @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> GraphDefinition:
+        """As `from_data`; what is a definition already stays one."""
+        return obj if isinstance(obj, cls) else cls.from_data(obj)
+
+    @classmethod
     def from_file(cls, path: str | Path) -> GraphDefinition:
         """The graph of a JSON or YAML file of at most 1 MiB; what it names as files lies beside it."""
         file = Path(path)
@@ -159,8 +164,16 @@ def parsed(text: str) -> Any:
     return from_json(text) if text.lstrip()[:1] == "{" else from_yaml(text)
 
 
-def validate(definition: GraphDefinition) -> list[Issue]:
-    """Everything that is wrong with the structure of a definition; types and conditions are for `build`."""
+def validate(definition: GraphDefinition | Mapping[str, Any]) -> list[Issue]:
+    """Everything that is wrong with the structure of a definition, or with the plain data of one.
+
+    Types and conditions are for `build`.
+    """
+    if not isinstance(definition, GraphDefinition):
+        try:
+            definition = GraphDefinition.from_data(definition)
+        except GraphError as error:
+            return list(error.issues)
     ids = dict.fromkeys([node.id for node in definition.nodes])
     there = ", ".join(ids)
     issues: list[Issue] = []

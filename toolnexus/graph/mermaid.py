@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolnexus.graph.definition import END, GraphDefinition, NodeDef
 
+if TYPE_CHECKING:
+    from toolnexus.graph.graph import Graph
 
-def to_mermaid(definition: GraphDefinition) -> str:
-    """The definition as a Mermaid flowchart, from top to bottom; conditions stand on the edges."""
+
+def to_mermaid(definition: GraphDefinition | Graph) -> str:
+    """The definition, or that of a graph, as a Mermaid flowchart from top to bottom; conditions stand on the
+    edges."""
+    if not isinstance(definition, GraphDefinition):
+        definition = definition.definition
     name = {node.id: f"n{n}" for n, node in enumerate(definition.nodes)}
     lines = ["flowchart TD", f"    start([start]) --> {name[definition.entry]}"]
     for node in definition.nodes:

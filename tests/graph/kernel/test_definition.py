@@ -19,6 +19,7 @@ from toolnexus.graph import (
     build,
     json_schema,
     load,
+    validate,
 )
 from toolnexus.graph.durations import parse_duration
 
@@ -98,6 +99,18 @@ def test_everything_wrong_is_told_at_once() -> None:
             )
         )
     assert [issue.kind for issue in caught.value.issues] == ["validation", "not_found", "validation"]
+
+
+def test_plain_data_is_read_as_strictly() -> None:
+    """[GR-002] Whichever way a definition is made, and `validate` lists what is wrong with either form."""
+    wrong = {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "set", "more": 1}]}
+    for make in (GraphDefinition.from_data, GraphDefinition.model_validate, build):
+        with pytest.raises(GraphError, match="unknown field"):
+            make(wrong)
+    assert [issue.path for issue in validate(wrong)] == ["nodes[0].more"]
+    good = GraphDefinition.from_data({**wrong, "nodes": [{"id": "a", "type": "set"}]})
+    assert validate(good) == []
+    assert GraphDefinition.model_validate(good) is good
 
 
 def test_a_document_has_a_largest_size() -> None:
