@@ -8,16 +8,17 @@ the last two. `to_json()` is the wire form.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar
 
 from toolnexus.core.result import Limit, RunResult
 from toolnexus.core.suspension import Request
 from toolnexus.core.tools import ToolResult
 from toolnexus.core.usage import Usage
+from toolnexus.core.values import mutable
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Event:
     """Base of all events."""
 
@@ -40,7 +41,7 @@ class Event:
         return {f.name: getattr(self, f.name) for f in fields(self)[3:]}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class RunStarted(Event):
     """A run began. `agent` is the name of what runs."""
 
@@ -48,7 +49,7 @@ class RunStarted(Event):
     agent: str
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class NodeStarted(Event):
     """A node of a workflow began. `node` is its way from the top of the workflow, `kind` its class."""
 
@@ -60,7 +61,7 @@ class NodeStarted(Event):
         return {"node": list(self.node), "kind": self.kind}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class NodeFinished(Event):
     """A node ended: `done`, `pending`, `incomplete`, `error`, `cancelled`, or in a graph `skipped`."""
 
@@ -74,7 +75,7 @@ class NodeFinished(Event):
         return {"node": list(self.node), "kind": self.kind, "status": self.status, "error": self.error}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class GraphEvent(Event):
     """A graph published something besides the steps of its nodes.
 
@@ -91,7 +92,7 @@ class GraphEvent(Event):
         return {"subject": self.subject, "payload": dict(self.payload)}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class TurnStarted(Event):
     """A model request is about to be sent. `turn` counts from 1 within its run."""
 
@@ -100,7 +101,7 @@ class TurnStarted(Event):
     model: str
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class TextDelta(Event):
     """More text of the model. Deltas of one run in a row may arrive joined; none is lost."""
 
@@ -111,7 +112,7 @@ class TextDelta(Event):
         return {"delta": self.text}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ReasoningDelta(Event):
     """More of the model's reasoning."""
 
@@ -122,7 +123,7 @@ class ReasoningDelta(Event):
         return {"delta": self.text}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ToolStarted(Event):
     """A tool is about to run. `arguments` are the parsed ones, None when they did not parse."""
 
@@ -135,7 +136,7 @@ class ToolStarted(Event):
         return {"id": self.call_id, "name": self.name, "arguments": self.arguments}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ToolProgress(Event):
     """A running tool reports how far it is."""
 
@@ -148,7 +149,7 @@ class ToolProgress(Event):
         return {"id": self.call_id, "message": self.message, "data": dict(self.data)}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ToolFinished(Event):
     """A call has its result. `seconds` is how long it took."""
 
@@ -169,7 +170,7 @@ class ToolFinished(Event):
         }
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class SubAgentStarted(Event):
     """A run starts below `path`: `child` is its path, `call_id` the call that asked for it."""
 
@@ -183,7 +184,7 @@ class SubAgentStarted(Event):
         return {"agent": self.agent, "child": list(self.child), "id": self.call_id, "prompt": self.prompt}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class SubAgentFinished(Event):
     """The run at `child` ended; `result` is its RunResult."""
 
@@ -202,7 +203,7 @@ class SubAgentFinished(Event):
         }
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Pending(Event):
     """A run asks a question."""
 
@@ -213,7 +214,7 @@ class Pending(Event):
         return {"request": self.request.to_json()}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Retrying(Event):
     """A model request failed and goes out again after `delay` seconds.
 
@@ -228,7 +229,7 @@ class Retrying(Event):
     restarted: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class LimitHit(Event):
     """A limit stopped or refused something."""
 
@@ -239,7 +240,7 @@ class LimitHit(Event):
         return {"limit": self.hit.limit, "value": self.hit.value, "scope": list(self.hit.scope)}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Compacted(Event):
     """The older part of a transcript is no longer sent; the transcript itself stays whole.
 
@@ -254,7 +255,7 @@ class Compacted(Event):
     summarized: bool
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class UsageReported(Event):
     """What one model request used."""
 
@@ -266,7 +267,7 @@ class UsageReported(Event):
         return {"model": self.model, "usage": self.usage.to_json()}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class RunFinished(Event):
     """A run ended; `result` is its RunResult. The last event of its path."""
 

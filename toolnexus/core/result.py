@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from toolnexus.core.messages import Message
 from toolnexus.core.suspension import Request
 from toolnexus.core.usage import TreeUsage, Usage
+from toolnexus.core.values import frozen
 from toolnexus.errors import LimitReached, Suspended
 
 Status = Literal["done", "pending", "incomplete", "error"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limit:
     """One limit that stopped or refused something.
 
@@ -31,7 +32,7 @@ class Limit:
         return self.limit if self.value is None else f"{self.limit} {self.value:g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunResult:
     """What a run gave.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, cast, get_args
+
+from toolnexus.core.values import frozen
 
 Reason = Literal["declined", "cancelled", "expired"]
 
@@ -22,7 +24,7 @@ def _new_id() -> str:
     return "req_" + os.urandom(8).hex()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Request:
     """A question that a run suspends on.
 
@@ -70,7 +72,7 @@ class Request:
             return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Answer:
     """The reply to the `Request` with the same `id`."""
 

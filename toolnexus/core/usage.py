@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolnexus.core.options import count, number, seconds
-from toolnexus.core.values import value
+from toolnexus.core.values import frozen, value
 
 
 @value(kw_only=True)
@@ -159,7 +158,7 @@ class TreeUsage(Usage):
         return out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Price:
     """What a model costs, in US dollars per million tokens."""
 
@@ -192,7 +191,7 @@ class Price:
 _NO_CEILING = ", or None for no ceiling"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Budget:
     """Ceilings for one run and everything below it; None means no ceiling here.
 

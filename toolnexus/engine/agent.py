@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from toolnexus.core.model import ModelResponse
 from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
+from toolnexus.core.values import frozen
 from toolnexus.engine.background import hand_over, restore
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
@@ -43,7 +44,7 @@ CUT = "not run: the reply that asked for it was cut short"
 _LIMITS = {"length": "length", "refusal": "refusal", "cut": "connection"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Agent:
     """A role that can be run, any number of times at once: it holds no history.
 

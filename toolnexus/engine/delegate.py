@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.result import RunResult
 from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.core.values import frozen
 from toolnexus.engine.background import begin
 from toolnexus.engine.boundary import told
 from toolnexus.engine.earlier import earlier
@@ -27,7 +28,7 @@ MODEL_OVERRIDE: ContextKey[Model] = ContextKey("model override")
 """The model that one `task` call asked for; it holds for that run only."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Delegation:
     """What one agent's `task` does: whom it may start, on which models, and what the host turned on."""
 

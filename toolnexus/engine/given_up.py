@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from toolnexus.core.messages import Message, close_transcript, user
 from toolnexus.core.result import RunResult
+from toolnexus.core.values import frozen
 from toolnexus.engine.boundary import told
 from toolnexus.runtime.context import Frame
 from toolnexus.runtime.ledger import Ledger
@@ -19,7 +19,7 @@ AT_END = "[Background tasks when the run ended. This message comes from the syst
 UNANSWERED = "no answer was given, and the run was stopped"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class GivenUp:
     """Its `place` among the runs of its caller, and its `result`."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from toolnexus.core.names import MAX_NAME, did_you_mean, sanitize
 from toolnexus.core.options import unknown_key
 from toolnexus.core.tools import Tool
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, UnknownNames
 from toolnexus.runtime.context import Runnable
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
@@ -29,7 +30,7 @@ _KEYS = ("mcp", "skills", "builtins", "native")
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Known:
     """What there is to be named by a filter."""
 
@@ -49,7 +50,7 @@ class Known:
     """Whether some skill could not be loaded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Targets:
     """A parsed `agents=`: names and globs of registered agents, and Runnables of its own."""
 
@@ -73,7 +74,7 @@ class Targets:
         return cls(NameFilter(allow=allow), own, bool(entries))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Scope:
     """A parsed `tools=` and `agents=` of an agent.
 

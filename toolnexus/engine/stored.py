@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart, close_transcript
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.values import frozen
 from toolnexus.core.wire import message_from_json
 from toolnexus.engine.dispatch import OUTCOME_UNKNOWN
 from toolnexus.engine.given_up import all_given_up, notes_of
@@ -41,7 +42,7 @@ class Ending(NamedTuple):
     """What it had asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StoredRun:
     """A run that waits for answers, is being resumed, or was left open by a crash."""
 

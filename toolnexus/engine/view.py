@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from toolnexus.core.tools import Tool
+from toolnexus.core.values import frozen
 from toolnexus.engine.deferred import Deferred, split
 from toolnexus.runtime.context import Frame
 from toolnexus.tools.toolkit import unknown_tool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class View:
     """The tools and the system prompt of one agent; the same object while nothing changes."""
 

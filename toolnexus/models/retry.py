@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolnexus.core.model import ModelRequest, ModelResponse
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ T = TypeVar("T")
 _LONGEST_BACKOFF = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class RetryPolicy:
     """How often and how long after a failed request the same one goes out again.
 

@@ -19,6 +19,7 @@ from toolnexus.core.result import Limit, RunResult, Status
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.tools import Tool
 from toolnexus.core.usage import Budget
+from toolnexus.core.values import frozen, mutable
 from toolnexus.runtime.background import Background
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.deadline import Deadline
@@ -60,7 +61,7 @@ class Forkable(Protocol):
     def fork(self) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunSettings:
     """What a Runnable sets for its own run; None inherits the caller's."""
 
@@ -72,7 +73,7 @@ class RunSettings:
     permissions: Permissions | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Outcome:
     """How the body of a Runnable ended."""
 
@@ -397,7 +398,7 @@ class RunContext:
         return RunContext(self.run, self.frame, {**self.host, **forked})
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ToolContext:
     """What a tool sees of the run that called it, and of this one call.
 

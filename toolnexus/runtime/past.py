@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from toolnexus.core.messages import Message
 from toolnexus.core.result import RunResult
+from toolnexus.core.values import frozen
 
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Past:
     """A run that ended; `messages` is None when they are in a store."""
 

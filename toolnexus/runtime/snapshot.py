@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from toolnexus.core.messages import Message, ToolResultPart
 from toolnexus.core.result import Limit, RunResult
 from toolnexus.core.suspension import Answer, Request, check_answer
 from toolnexus.core.usage import TreeUsage, Usage, UsageRow
+from toolnexus.core.values import frozen
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.runtime.snapshot_form import check_form
@@ -23,7 +24,7 @@ from toolnexus.runtime.snapshot_form import check_form
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Waiting:
     """A call that has no result yet."""
 
@@ -42,7 +43,7 @@ def open_requests(waiting: Mapping[str, Waiting]) -> tuple[Request, ...]:
     return tuple({request.id: request for call in waiting.values() for request in call.requests}.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobPoint:
     """Where a run in the background stands. With neither word, it ended: its result is among `children`."""
 
@@ -78,7 +79,7 @@ class JobPoint:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FramePoint:
     """Where one run stands."""
 
@@ -170,7 +171,7 @@ class FramePoint:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Snapshot:
     """Where a whole tree stands."""
 

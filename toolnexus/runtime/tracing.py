@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.core.messages import ToolCallPart
@@ -18,12 +17,13 @@ from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.core.result import RunResult
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.core.usage import Usage
+from toolnexus.core.values import frozen
 
 if TYPE_CHECKING:
     from toolnexus.runtime.context import RunContext
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Trace:
     """Who called, for a tracing system: W3C trace and span ids in hex."""
 

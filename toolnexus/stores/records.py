@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from toolnexus.core.messages import Message
+from toolnexus.core.values import frozen
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.errors import StoreConflict, StoreError
 
 Where = TypeVar("Where")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class StoreProblem:
     """A record that could not be read and was set aside."""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
 from toolnexus.core.names import did_you_mean, listed
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, UnknownNames
 
 logger = logging.getLogger("toolnexus.tools")
@@ -42,7 +42,7 @@ class Expected(IfThere):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class NameFilter:
     """Which names pass. `allow` None means all but the denied."""
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
+
+from toolnexus.core.values import frozen
 
 MAX_HEADER = 65_536
 """Characters of a header; a longer one is an error."""
@@ -23,7 +25,7 @@ _IDENTITY = ("name",)
 """Keys that others refer to: a broken value is an error, never a guess."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class FrontMatter:
     """A header and the text below it."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolnexus.core.files import read_text, reason
 from toolnexus.core.options import expect
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -19,7 +19,7 @@ _TAG = re.compile(r"<(?=\s*/?\s*project_instructions\b)", re.IGNORECASE)
 _ABOUT = "Written by the project you work in. What the user says comes before it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Instructions:
     """What a file of instructions says."""
 

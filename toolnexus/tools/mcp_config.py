@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from toolnexus.core.names import did_you_mean
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.tools.filters import NameFilter
@@ -51,7 +52,7 @@ UNSUPPORTED = {
 _UNSUPPORTED_SCHEMES = ("ws", "wss", "unix", "pipe")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ServerConfig(Endpoint):
     """One configured MCP server. `repr` shows no argument, value or address beyond the host."""
 
@@ -70,7 +71,7 @@ class ServerConfig(Endpoint):
     """Keys beside the servers of that file that change nothing here."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class McpConfig:
     """What a configuration gave."""
 

@@ -7,13 +7,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from toolnexus.core.files import read_regular, reason
 from toolnexus.core.jsonc import plain_json
 from toolnexus.core.strict_json import decode
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.tools.mcp_entry import kind_of
 from toolnexus.tools.mcp_hosts import Note, says_nothing
@@ -31,7 +31,7 @@ RESERVED = frozenset(
 Document = Mapping[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Found:
     """What a document says about servers."""
 

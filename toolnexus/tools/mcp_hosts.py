@@ -7,8 +7,9 @@ the log (a warning when its loss weakens safety or may break the server) and in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from toolnexus.core.values import frozen
 
 STDIO_KEYS = ("command", "args", "env", "environment", "envFile", "cwd")
 HTTP_KEYS = ("url", "headers")
@@ -81,7 +82,7 @@ def is_foreign(key: str) -> bool:
     return key in _SERIOUS or key in _HARMLESS or _is_comment(key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Note:
     """Something that is to be said about a document; no value is shown."""
 

@@ -10,13 +10,13 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from toolnexus.core.tools import Tool
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.rights import Permissions, Ruling
 
@@ -52,7 +52,7 @@ _BEFORE = re.compile(
 _BETWEEN = re.compile(r"&&|\|\||[;|&\n]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Rule:
     """One line of a layer."""
 
@@ -77,7 +77,7 @@ class Rule:
         return any(fnmatchcase(alias, self.tool) for alias in aliases)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Rules:
     """One layer of rules."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from toolnexus.core.media import kind_of_suffix
 from toolnexus.core.messages import MediaPart, Message, Part, TextPart, ToolCallPart, ToolResultPart
+from toolnexus.core.values import mutable
 from toolnexus.core.wire import message_from_json
 from toolnexus.errors import ConfigError
 
@@ -22,7 +23,7 @@ _DATA = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-@dataclass(slots=True)
+@mutable()
 class _Turn:
     """A message, and the results that came for its calls."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any, NoReturn, cast
 
@@ -12,6 +11,7 @@ from toolnexus.core.messages import Message
 from toolnexus.core.model import OutputSpec
 from toolnexus.core.names import sanitize
 from toolnexus.core.tools import Tool
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.models.chat.messages import members, read_messages
 
@@ -30,7 +30,7 @@ _DEFAULTS: Mapping[str, Any] = {"n": 1, "logprobs": False, "modalities": ["text"
 _ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ChatRequest:
     """What a caller asks of one model, once."""
 

@@ -6,10 +6,11 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
+from toolnexus.core.values import mutable
 from toolnexus.errors import ConfigError
 from toolnexus.models.records.form import Json, digest, message_view, tools_view
 
@@ -17,7 +18,7 @@ VERSION = 1
 _KINDS = ("tools", "request", "tool")
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Exchange:
     """One request and what became of it."""
 
@@ -35,7 +36,7 @@ class Exchange:
         return f"run {'/'.join(self.path)!r}, turn {self.turn}"
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class ToolRun:
     """What one call of a tool gave."""
 
@@ -45,7 +46,7 @@ class ToolRun:
     result: Json
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Record:
     """A record that was read."""
 

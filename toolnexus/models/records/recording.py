@@ -6,13 +6,14 @@ import asyncio
 import copy
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from operator import eq
 from typing import Any
 
 from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.core.tools import Tool, ToolResult
+from toolnexus.core.values import mutable
 from toolnexus.models.base import Model
 from toolnexus.models.records.file import RecordWriter, after
 from toolnexus.models.records.form import (
@@ -102,7 +103,7 @@ class RecordingModel:
         return f"{type(self).__name__}({self._model!r})"
 
 
-@dataclass(slots=True)
+@mutable()
 class _Run:
     """What the record holds of one run, so that each line says only what is new."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -17,6 +16,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from a2a.client.card_resolver import parse_agent_card
 from a2a.types import AgentCard, AgentInterface
 
+from toolnexus.core.values import frozen
 from toolnexus.protocols.a2a.http import Fault, Wire
 
 WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
@@ -27,7 +27,7 @@ _ABSENT = frozenset((404, 405, 410))
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Skill:
     """One thing that an agent says it can do."""
 
@@ -36,7 +36,7 @@ class Skill:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Found:
     """A card that was read, and the one interface of it that is used."""
 

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from a2a.client import Client, ClientCallContext, ClientConfig, ClientFactory
@@ -29,6 +29,7 @@ from a2a.types import (
 )
 
 from toolnexus.core.messages import MediaPart
+from toolnexus.core.values import frozen
 from toolnexus.protocols.a2a.card import BINDINGS, Found
 from toolnexus.protocols.a2a.http import Fault, Wire, explained
 from toolnexus.protocols.a2a.parts import message_to_a2a, plain, text_and_media
@@ -55,7 +56,7 @@ _OVER = frozenset(
 _STATES = {number: name[11:].lower().replace("_", "-") for name, number in TaskState.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reply:
     """What an agent said, and how its task stands now."""
 
@@ -76,7 +77,7 @@ class Reply:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Listener:
     """Who hears what arrives before the end."""
 

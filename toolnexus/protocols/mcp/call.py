@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.values import frozen
 
 CAP = 10
 """How many timeouts a call may last when it keeps reporting progress."""
@@ -30,7 +31,7 @@ class Answerer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Round:
     """Where a call stands that the server answered with questions."""
 

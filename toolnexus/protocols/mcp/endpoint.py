@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from toolnexus.core.values import frozen
 from toolnexus.runtime.redact import Redactor
 
 Era = Literal["handshake", "stateless"]
@@ -19,7 +20,7 @@ def _nothing() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Endpoint:
     """A process that is started (`command`), or a URL that is asked.
 
@@ -50,7 +51,7 @@ class Endpoint:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class ListedTool:
     """A tool as its server describes it."""
 

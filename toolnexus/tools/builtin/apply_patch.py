@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolnexus.core.tools import ToolResult
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.tools.builtin.bounded import Clock, in_time
@@ -57,7 +57,7 @@ def _apply(text: str, ctx: ToolContext, clock: Clock) -> ToolResult:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class _File:
     """What a file holds: new `data`, or what is on disk at `origin`."""
 

@@ -10,11 +10,11 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolnexus.core.tools import ToolResult
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.runtime.threads import run_in_thread
@@ -34,7 +34,7 @@ _PAUSE = 0.05
 _PATIENCE = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class _Ended:
     """How a command ended, and what it left in the background."""
 

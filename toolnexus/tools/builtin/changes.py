@@ -16,9 +16,9 @@ import shutil
 import stat
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.paths import check_kind
@@ -29,7 +29,7 @@ _OLD = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _PRIVILEGED = stat.S_ISUID | stat.S_ISGID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Change:
     """What becomes of one file: it gets `data`, or the file at `origin`; without both it goes."""
 

@@ -14,13 +14,14 @@ import socket
 import ssl
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from toolnexus.core.values import mutable
 from toolnexus.errors import ToolError
 from toolnexus.tools.builtin.addresses import Lookup, addresses_for, system_lookup
 from toolnexus.tools.builtin.content import SNIFF_BYTES, Kind, kind_of
@@ -36,7 +37,7 @@ Ending = Literal["whole", "refused", "size", "time", "broken"]
 """How a body ended: read to its end, not read because it is binary, or cut, for which reason."""
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable(kw_only=True)
 class Page:
     """What a request gave."""
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 
 _NEVER = "(?!)"
 _BRACES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Part:
     """What one name must look like; `regex` None stands for `**`, any number of names."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
+from toolnexus.core.values import frozen
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.globs import ANY_DEPTH, Part, begin, either, parts_of, step
 from toolnexus.tools.builtin.places import Folder, folder_at
@@ -16,7 +16,7 @@ _LONGEST = 1_000_000
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class _Rule:
     parts: tuple[Part, ...]
     ignores: bool
@@ -77,7 +77,7 @@ def _is_name(rule: _Rule) -> bool:
     return len(rule.parts) == 2 and rule.parts[0] is ANY_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Ignore:
     """The .gitignore files that hold in one folder, the outermost first."""
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 
 _KEYS = {"name", "input_schema", "limits"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Definition:
     """One builtin: what a model is told (`description`, `input_schema`) and the numbers it keeps to."""
 

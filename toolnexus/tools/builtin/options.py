@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from toolnexus.core.options import unknown_key
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ContextKey
 from toolnexus.tools.filters import NameFilter
@@ -15,7 +16,7 @@ _OF_TASK = ("task_continue", "task_background")
 _KEYS = ("tools", "sandbox", "sandbox_network", "webfetch_allow", *_OF_TASK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BuiltinOptions:
     """A parsed `builtins=`."""
 

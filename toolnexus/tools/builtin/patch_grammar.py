@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -39,7 +39,7 @@ class Line(NamedTuple):
         return self.text.rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Hunk:
     """One place in a file, and what changes there."""
 
@@ -61,7 +61,7 @@ class Hunk:
         return [text for sign, text in self.lines if sign != "-"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Operation:
     """What a patch does with one file."""
 

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.runtime.threads import run_in_thread
@@ -52,7 +52,7 @@ _PROBE_SECONDS = 10
 _SETTLE_SECONDS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Sandbox:
     """How to start a command in a sandbox, and what a model should know when one fails there."""
 

@@ -16,10 +16,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from toolnexus.core.values import frozen, mutable
 from toolnexus.errors import ToolError
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.builtin.bounded import Clock
@@ -62,7 +63,7 @@ class Hit(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
+@mutable()
 class Found:
     """`hits` are at most one more than asked for: then there are more."""
 
@@ -120,7 +121,7 @@ def for_ripgrep(pattern: str) -> str:
     return re.sub(r"\\(.)", lambda found: "$" if found[1] == "z" else found[0], pattern)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class _Ripgrep:
     """One search by ripgrep."""
 

@@ -10,9 +10,10 @@ import os
 from bisect import insort
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from toolnexus.core.values import mutable
 from toolnexus.errors import ToolError
 from toolnexus.tools.builtin.bounded import Clock
 from toolnexus.tools.builtin.globs import Glob, Level
@@ -25,7 +26,7 @@ _OWN = (".git", FILE)
 """What belongs to git: nobody misses it."""
 
 
-@dataclass(slots=True)
+@mutable()
 class _Kind:
     """How many of a kind there are, and the first few names."""
 
@@ -39,7 +40,7 @@ class _Kind:
             del self.names[_NAMED:]
 
 
-@dataclass(slots=True)
+@mutable()
 class Skipped:
     """What a walk left out, by kind, and what the tool itself left out."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
 from toolnexus.core.media import START, sniff
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
+from toolnexus.core.values import frozen
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.builtin.content import SNIFF_BYTES, decode, kind_of
 
@@ -25,7 +25,7 @@ _LARGE = 256 << 10
 _CHARSET = re.compile(r"""\bcharset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Answer:
     """What a server said."""
 

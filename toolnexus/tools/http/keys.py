@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, ToolError, UnsetVariable
 from toolnexus.protocols.http import check_headers
 from toolnexus.tools.mcp_values import Reader, Values
@@ -18,7 +18,7 @@ from toolnexus.tools.mcp_values import Reader, Values
 _PARTS = re.compile(r"(\$\{[^}]*\}?)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Sent:
     """The values of one request."""
 

@@ -8,10 +8,10 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Any, cast
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.tools.http.values import encoded, text_of
 from toolnexus.tools.openapi.document import Document
@@ -26,7 +26,7 @@ _NAME_ESCAPES = {'"': "%22", "\r": "%0D", "\n": "%0A"}
 """As browsers write names in a multipart body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Body:
     """What an operation takes as its body."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from toolnexus.core.names import model_names
 from toolnexus.core.options import seconds
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError
 from toolnexus.tools.filters import NameFilter
 from toolnexus.tools.http.keys import Keys
@@ -23,7 +23,7 @@ from toolnexus.tools.openapi.servers import Servers, checked_base
 _MOST_LINES = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Options:
     """What the host says beside the document. Raises `ConfigError` that begins with `where`."""
 
@@ -44,7 +44,7 @@ class Options:
         return cls(base=base, keys=keys, filter=NameFilter.of(filter, f"{where}: filter"), timeout=timeout)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Built:
     """The tools of a document."""
 

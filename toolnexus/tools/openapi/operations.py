@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.tools.http.request import HttpRequest
 from toolnexus.tools.http.template import UrlTemplate
@@ -26,7 +26,7 @@ MAX_DESCRIPTION = 1_000
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Operation:
     """An operation as it stands in a document."""
 
@@ -81,7 +81,7 @@ def read_operations(document: Document, report: Report) -> list[Operation]:
     return out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reader:
     """What reading the operations of one document needs."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
+from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.tools.http.values import encoded, text_of
 from toolnexus.tools.openapi.document import Document
@@ -34,7 +34,7 @@ _NEVER_SENT = frozenset(
 Write = Callable[[Any], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One parameter: where it goes and how its value is written there."""
 

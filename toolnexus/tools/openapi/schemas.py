@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from toolnexus.core.names import sanitize
 from toolnexus.core.schema_words import MANY, NAMED, ONE, SWITCH
+from toolnexus.core.values import mutable
 from toolnexus.tools.openapi.document import Document
 from toolnexus.tools.openapi.report import Place, Report, kind_of
 
@@ -26,7 +27,7 @@ _LEFT_OUT = frozenset(
 )
 
 
-@dataclass(slots=True)
+@mutable()
 class Schema:
     """A schema as it goes into a tool."""
 
@@ -35,7 +36,7 @@ class Schema:
     """The references in it, in order."""
 
 
-@dataclass(slots=True)
+@mutable()
 class _Named:
     name: str
     schema: Schema

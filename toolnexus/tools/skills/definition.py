@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolnexus.core.unicode import encodable
+from toolnexus.core.values import frozen
 
 DEFAULT_SAMPLE = 10
 MAX_SHOWN = 4096
@@ -21,7 +21,7 @@ _FILE_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:skill_content|skill_files|file)\b)",
 _ATTRIBUTE = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SkillDef:
     """A skill: given as data, or loaded from a folder.
 
