@@ -26,11 +26,8 @@ from toolnexus.engine.roster import Roster, budgets, registry
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, observed, raise_error
-from toolnexus.engine.translate import Translation
 from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
-from toolnexus.models.chat.request import read_request
-from toolnexus.models.prices import Prices
 from toolnexus.runtime.context import (
     DEPS,
     SCRATCHPAD,
@@ -49,11 +46,12 @@ from toolnexus.tools.builtin.options import BuiltinOptions
 from toolnexus.tools.builtin.survivors import ProcessGroups
 from toolnexus.tools.filters import FilterSpec
 from toolnexus.tools.gather import Sources
-from toolnexus.tools.instructions import read_instructions, with_instructions
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolnexus.graph.services import Services
+    from toolnexus.models.prices import Prices
+    from toolnexus.tools.instructions import Instructions
     from toolnexus.workflow.scratchpad import Scratchpad
 
 
@@ -146,7 +144,13 @@ class Client(Openable, Overview, Asked):
         self._workdir = self._settings.workdir
         if not os.path.isdir(self._workdir):
             raise ConfigError(f"workdir {str(workdir)[:200]!r} is no folder; give the path of one")
-        self._instructions = read_instructions(instructions, self._workdir)
+        self._instructions: Instructions | None = None
+        prompt = system_prompt
+        if instructions is not False:
+            from toolnexus.tools.instructions import read_instructions, with_instructions
+
+            self._instructions = read_instructions(instructions, self._workdir)
+            prompt = with_instructions(system_prompt, self._instructions)
         check_store(store)
         tools = items("tools", tools, "give a list, such as tools=[function]")
         agents = items("agents", agents, "give a list, such as agents=[agent]")
@@ -161,7 +165,6 @@ class Client(Openable, Overview, Asked):
         host = [as_tool(entry, "tools") for entry in tools]
         self._sources = Sources(mcp=mcp, skills=skills, builtins=self._builtins.names, host=host)
         known = registry(agents)
-        prompt = with_instructions(system_prompt, self._instructions)
         self._main = Agent(
             name=MAIN, system_prompt=prompt, agents=tuple(known), should_continue=should_continue
         )
@@ -172,7 +175,11 @@ class Client(Openable, Overview, Asked):
         self._counts = Counts()
         ceilings = [*budgets([*agents, *host], known), *([] if budget is None else [budget])]
         bounded = any(ceiling.cost is not None for ceiling in ceilings)
-        self._prices = Prices(prices or True) if bounded or prices is not False else None
+        self._prices: Prices | None = None
+        if bounded or prices is not False:
+            from toolnexus.models.prices import Prices
+
+            self._prices = Prices(prices or True)
         self._roster = Roster(self._main, self._environment, self._redact)
         if allowed_models is None:
             allowed_models = [m for m in (self._models.default, *self._roster.models) if m is not None]
@@ -337,6 +344,9 @@ class Client(Openable, Overview, Asked):
         budget, prices and metrics are those of any run. Raises `ConfigError` that names the place for
         what is no request or cannot be honoured, `LimitReached`, and what the model raises.
         """
+        from toolnexus.engine.translate import Translation
+        from toolnexus.models.chat.request import read_request
+
         chat = read_request(request)
         translation = Translation(self._environment, self._main)
         result = raise_error(await self._execute(translation, chat, None, None, {}))

@@ -18,7 +18,8 @@ from toolnexus.core.messages import ToolCallPart
 from toolnexus.errors import ToolError
 from toolnexus.runtime.spill import Spill
 from toolnexus.tools.builtin import bash
-from toolnexus.tools.builtin.environment import MARK, SECRET_ENV
+from toolnexus.tools.builtin.environment import MARK
+from toolnexus.tools.builtin.host import SECRET_ENV
 from toolnexus.tools.invoke import detached, invoke
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,8 @@ from tests.builtins.helpers import call, tree
 from toolnexus.core.tools import ToolResult
 from toolnexus.runtime.context import ContextKey
 from toolnexus.tools.builtin import hidden, sandbox, walls
+from toolnexus.tools.builtin.host import READ_ROOTS
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.sandbox import Boxed, Sandbox
 
 pytestmark = pytest.mark.anyio

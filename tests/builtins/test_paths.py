@@ -13,7 +13,7 @@ import pytest
 from tests.builtins.helpers import call, output, tree
 from toolnexus.errors import ToolError
 from toolnexus.runtime.spill import Spill
-from toolnexus.tools.builtin.paths import READ_ROOTS
+from toolnexus.tools.builtin.host import READ_ROOTS
 
 pytestmark = pytest.mark.anyio
 

@@ -24,8 +24,8 @@ from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ContextKey
 from toolnexus.runtime.spill import Spill
 from toolnexus.tools.builtin import bash, sandbox
+from toolnexus.tools.builtin.host import READ_ROOTS
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 
 pytestmark = pytest.mark.anyio

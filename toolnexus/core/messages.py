@@ -12,7 +12,6 @@ from dataclasses import field
 from os import PathLike
 from typing import Any, Literal
 
-from toolnexus.core.media_check import checked
 from toolnexus.core.values import value
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -43,6 +42,8 @@ class MediaPart:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        from toolnexus.core.media_check import checked
+
         kind, content = checked(self.mime_type, self.data, self.url, self.name)
         object.__setattr__(self, "mime_type", kind)
         object.__setattr__(self, "data", content)

@@ -6,8 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, Literal, cast, get_args
 
 from toolnexus.core.values import frozen
@@ -66,6 +64,8 @@ class Request:
         """Whether its time is over. A time that is none, or without a zone, is never over."""
         if self.expires_at is None:
             return False
+        from datetime import UTC, datetime
+
         try:
             return datetime.fromisoformat(self.expires_at) <= datetime.now(UTC)
         except (ValueError, TypeError):
@@ -178,5 +178,7 @@ def bound_to(request: Request, call_id: str) -> str | None:
 
 def call_digest(tool: str, arguments: Mapping[str, Any]) -> str:
     """What an answer is bound to: the tool and the arguments it would run with."""
+    from hashlib import sha256
+
     text = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=True, default=repr)
     return sha256(text.encode()).hexdigest()

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +31,7 @@ from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
 from toolnexus.runtime.snapshot import open_requests
-from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
+from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS
 
 logger = logging.getLogger("toolnexus.agents")
 
@@ -213,6 +212,8 @@ class Agent:
     @property
     def _digest(self) -> str:
         """Of what the model is told of itself and may use, as far as it is written down."""
+        from hashlib import sha256
+
         own = [getattr(entry, "name", "") for entry in self.scope.own]
         said = [self.name, self.system_prompt, str(self.model), repr(self.scope.names), own]
         return sha256(json.dumps(said).encode()).hexdigest()

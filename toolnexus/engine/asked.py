@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.core.events import Event
 from toolnexus.core.messages import Message
@@ -26,7 +26,6 @@ from toolnexus.engine.roster import Roster
 from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.stream import raise_error
 from toolnexus.errors import ConfigError, RunError
-from toolnexus.models.prices import Prices
 from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import ContextKey, Emitter, Run, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
@@ -35,11 +34,13 @@ from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.runtime.spill import Spill
 from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
-from toolnexus.tools.builtin.environment import SECRET_ENV
+from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS, SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
-from toolnexus.tools.builtin.paths import CLOSED_ROOTS, READ_ROOTS
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.gather import Sources
+
+if TYPE_CHECKING:
+    from toolnexus.models.prices import Prices
 
 MAIN = "main"
 

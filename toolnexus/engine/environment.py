@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from toolnexus.core.tools import Tool
 from toolnexus.engine.background import stop_tool, wait_tool
@@ -15,10 +15,12 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
 from toolnexus.runtime.rights import Denial
-from toolnexus.tools.gather import Sources
-from toolnexus.tools.skills import SkillSet, SkillSource
+from toolnexus.tools.gather import Sources, skill_sources
 from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
+
+if TYPE_CHECKING:
+    from toolnexus.tools.skills import SkillSet, SkillSource
 
 MODEL: ContextKey[Model] = ContextKey("model")
 """The model of the run above: what an agent without one inherits."""
@@ -212,7 +214,7 @@ class Environment:
         return next((s for s in self._skill_sources(scope) if any(tool is t for t in s.tools)), None)
 
     def _skill_sources(self, scope: Scope) -> list[SkillSource]:
-        return [s for s in (self.sources.skills, *scope.own) if isinstance(s, SkillSource)]
+        return skill_sources((self.sources.skills, *scope.own))
 
     def _line(self, target: Runnable, denied: Sequence[Denial]) -> str:
         about = f": {target.description}" if target.description else ""

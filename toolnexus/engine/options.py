@@ -12,8 +12,8 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.registry import checked_model
 from toolnexus.runtime.context import RunSettings
 from toolnexus.runtime.hooks import HookSet
+from toolnexus.runtime.rights import Permissions
 from toolnexus.stores.base import Store
-from toolnexus.tools.permissions import Rules
 
 
 def run_settings(
@@ -45,15 +45,23 @@ def run_settings(
             name = hook.__name__
             raise ConfigError(f"{where}hooks holds the class {name}; give an object: {name}()")
     HookSet(given)
-    rules = Rules.of(permissions, f"{where}permissions")
     return RunSettings(
         budget=budget,
         hooks=given,
         on_request=on_request,
         max_turns=max_turns,
         workdir=None if workdir is None else folder(f"{where}workdir", workdir),
-        permissions=rules if rules.rules else None,
+        permissions=_rules(f"{where}permissions", permissions),
     )
+
+
+def _rules(option: str, value: Any) -> Permissions | None:
+    if value is None:
+        return None
+    from toolnexus.tools.permissions import Rules
+
+    layer = Rules.of(value, option)
+    return layer if layer.rules else None
 
 
 def folder(option: str, value: Any) -> Path:

@@ -10,7 +10,6 @@ from toolnexus.runtime.context import Runnable
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.redact import Redactor
 from toolnexus.tools.gather import Sources
-from toolnexus.tools.mcp_config import mcp_report
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ class Overview:
     @property
     def mcp_report(self) -> tuple[str, ...]:
         """What MCP files say that changes nothing here, a line each: keys of other hosts, mostly."""
+        from toolnexus.tools.mcp_config import mcp_report
+
         return mcp_report(s.config for s in self._sources.servers)
 
     @property

@@ -21,9 +21,7 @@ from toolnexus.runtime.context import Runnable, RunSettings
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.rights import Permissions
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
-from toolnexus.tools.permissions import Rules
-from toolnexus.tools.skills import SkillSource
-from toolnexus.tools.skills.load import NOT_LOADED
+from toolnexus.tools.gather import skill_sources
 from toolnexus.tools.source import ToolSource, secrets_of
 
 logger = logging.getLogger("toolnexus.tools")
@@ -107,9 +105,12 @@ class Roster:
 
     def _tell_absent(self, layers: Iterable[Permissions | None]) -> None:
         """Warn of rules about a tool that is nowhere: whoever misspelt one would feel safe."""
-        rules = [layer for layer in layers if isinstance(layer, Rules)]
-        if not rules:
+        given = [layer for layer in layers if layer is not None]
+        if not given:
             return
+        from toolnexus.tools.permissions import Rules
+
+        rules = [layer for layer in given if isinstance(layer, Rules)]
         known = self._known(self._agents, None)
         steps = self._in_steps()
         brought = [tool for agent in steps for tool in self._environment.own(agent.scope)]
@@ -165,16 +166,15 @@ class Roster:
         scopes = [a.scope for a in {id(a): a for a in (*self._agents, *agents)}.values()]
         brought = [entry for scope in scopes for entry in scope.own]
         absent = [s.name for s in sources.servers if s.status["status"] != "connected"]
-        report = sources.skills.report if sources.skills is not None else ()
         return Known(
             tools=list(environment.toolkit),
             skills=skills,
             brought=[tool for scope in scopes for tool in environment.own(scope)],
             delegation=environment.delegation_names,
-            brought_skills=[n for s in brought if isinstance(s, SkillSource) for n in s.skill_set.names],
+            brought_skills=[name for source in skill_sources(brought) for name in source.skill_set.names],
             servers=[s.name for s in sources.servers],
             awaited=["*"] if sources.failures else [f"{sanitize(name)}_*" for name in absent],
-            skills_lost=any(issue["reason"] in NOT_LOADED for issue in report),
+            skills_lost=sources.skills is not None and sources.skills.lost,
         )
 
 

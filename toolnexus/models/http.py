@@ -20,7 +20,6 @@ from toolnexus.models.sse import DONE, EventSplitter, parse_event
 from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
 from toolnexus.protocols.http import HttpPool, check_headers, proxy_of
 from toolnexus.runtime.redact import Redactor
-from toolnexus.runtime.secrets import secret_name, secret_value
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, FormData, StreamReader
@@ -231,12 +230,20 @@ _HARMLESS = frozenset(
 
 def header_secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
     """The values of `headers`, and of each what stands behind its scheme (`Bearer …`)."""
+    if not headers:
+        return ()
+    from toolnexus.runtime.secrets import secret_value
+
     values = [v for name, v in headers.items() if name.lower() not in _HARMLESS or secret_value(v)]
     return tuple(values + [v.partition(" ")[2] for v in values if " " in v])
 
 
 def query_secrets(query: str) -> tuple[str, ...]:
     """The values in the query of an address that are secrets by their name, such as `api_key=`."""
+    if not query:
+        return ()
+    from toolnexus.runtime.secrets import secret_name
+
     pairs = parse_qsl(query)
     return tuple([value for name, value in pairs if secret_name(name)])
 

@@ -16,7 +16,6 @@ from toolnexus.models.keys import Provider
 from toolnexus.models.openai_media import OpenAIMedia
 from toolnexus.models.openai_reply import OpenAIReading
 from toolnexus.models.openai_request import encode_message, encode_tools
-from toolnexus.models.strict_schema import OPENAI, loose_schema, strict_schema
 from toolnexus.models.structured import Way
 
 
@@ -51,6 +50,8 @@ class OpenAIModel(OpenAIMedia):
             return {"tool_choice": "required"}
         if way == "prompt":
             return {}
+        from toolnexus.models.strict_schema import OPENAI, loose_schema, strict_schema
+
         strict = strict_schema(output, OPENAI)
         schema = loose_schema(output) if strict is None else strict
         form = {"name": output.name, "schema": schema, "strict": strict is not None}

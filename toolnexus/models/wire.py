@@ -13,7 +13,6 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from toolnexus.errors import ModelContextError, ModelHTTPError, ModelResponseError
 from toolnexus.models.keys import KEYS
-from toolnexus.models.overflow import is_overflow, window
 from toolnexus.runtime.redact import Redactor
 
 CONNECT = 10.0
@@ -112,6 +111,8 @@ def status_error(
     host: str, status: int, message: str, code: str, redact: Redactor, wait: float | None = None
 ) -> ModelHTTPError:
     """The error for `status`, also when it came inside a stream or a reply."""
+    from toolnexus.models.overflow import is_overflow, window
+
     quota = any(word in code or word in message for word in _QUOTA)
     hint = _advice(host, status) if wait is None else f"; it asks to wait {wait:g} s"
     label = f" ({code})" if code else ""

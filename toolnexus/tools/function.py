@@ -20,7 +20,6 @@ from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.runtime.threads import run_in_thread
-from toolnexus.tools.media_values import media_result
 from toolnexus.tools.signature import Signature, plain
 
 if TYPE_CHECKING:
@@ -147,6 +146,8 @@ class FunctionTool(Tool, Generic[P, R]):
         try:
             return _encode(value)
         except (TypeError, ValueError):  # whatever holds media ends here, too
+            from toolnexus.tools.media_values import media_result
+
             encode = functools.partial(_to_json, tool=self.name)
             return media_result(value, encode) or encode(value)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from toolnexus.core.suspension import Request
 from toolnexus.core.tools import Tool
@@ -14,10 +14,12 @@ from toolnexus.errors import SourceError
 from toolnexus.runtime.concurrency import run_all
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE, builtin_tools
 from toolnexus.tools.filters import NameFilter
-from toolnexus.tools.mcp import McpSource, mcp_sources, name_tools
-from toolnexus.tools.skills import SkillSource, skill_source
 from toolnexus.tools.source import ToolSource, safely_named, secrets_of
 from toolnexus.tools.toolkit import assemble, check_unique
+
+if TYPE_CHECKING:
+    from toolnexus.tools.mcp import McpSource
+    from toolnexus.tools.skills import SkillSource
 
 logger = logging.getLogger("toolnexus.sources")
 
@@ -33,8 +35,16 @@ class Sources:
         builtins: NameFilter,
         host: Sequence[Tool | ToolSource],
     ) -> None:
-        self._servers = mcp_sources(mcp) if mcp is not None else []
-        self.skills: SkillSource | None = skill_source(skills)
+        self._servers: list[McpSource] = []
+        self.skills: SkillSource | None = None
+        if mcp is not None:
+            from toolnexus.tools.mcp import mcp_sources
+
+            self._servers = mcp_sources(mcp)
+        if skills is not None:
+            from toolnexus.tools.skills import skill_source
+
+            self.skills = skill_source(skills)
         every = builtin_tools()
         builtins.check([*(t.name for t in every), *BOUND_ELSEWHERE], "builtins")
         self.denied = frozenset(name for name in BOUND_ELSEWHERE if builtins.denies(name))
@@ -61,7 +71,7 @@ class Sources:
     @property
     def servers(self) -> list[McpSource]:
         """Every MCP server, those of single agents too."""
-        return [s for s in self._every() if isinstance(s, McpSource)]
+        return [s for s in self._every() if _is_server(s)]
 
     @property
     def skill_names(self) -> Sequence[str]:
@@ -104,7 +114,7 @@ class Sources:
         """What all of them offer now, in an order that is the same on every run."""
         hidden = {t.name for t in self._host}
         groups = [
-            ("mcp", name_tools(self._servers)),
+            ("mcp", self._server_tools()),
             ("skills", self.skills.tools if self.skills is not None else ()),
             ("builtins", [t for t in self._builtins if t.name not in hidden]),
             ("tools", self._host),
@@ -125,7 +135,7 @@ class Sources:
             self.failures.pop(source.name, None)
         except SourceError as error:
             logger.warning("source %r is not available: %s", source.name, error)
-            if not isinstance(source, McpSource):
+            if not _is_server(source):
                 self.failures[source.name] = str(error)
 
     async def withdraw(self, requests: Sequence[Request]) -> None:
@@ -139,6 +149,29 @@ class Sources:
         if every := self._every():
             await run_all([source.aclose for source in every])
 
+    def _server_tools(self) -> Sequence[Tool]:
+        if not self._servers:
+            return ()
+        from toolnexus.tools.mcp import name_tools
+
+        return name_tools(self._servers)
+
     def _every(self) -> list[ToolSource]:
         skills = [self.skills] if self.skills is not None else []
         return [*self._servers, *skills, *self._custom, *self._adopted]
+
+
+def skill_sources(entries: Iterable[object]) -> list[SkillSource]:
+    """Those of `entries`, tools and sources, that are sources of skills."""
+    sources = [entry for entry in entries if entry is not None and not isinstance(entry, Tool)]
+    if not sources:
+        return []
+    from toolnexus.tools.skills import SkillSource
+
+    return [source for source in sources if isinstance(source, SkillSource)]
+
+
+def _is_server(source: ToolSource) -> TypeGuard[McpSource]:
+    from toolnexus.tools.mcp import McpSource
+
+    return isinstance(source, McpSource)

@@ -33,10 +33,6 @@ from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 from toolnexus.runtime.tracing import ToolSpan, Tracing, run_fields
 from toolnexus.tools.arguments import check_arguments, parse_arguments
-from toolnexus.tools.media_bounds import bounded
-from toolnexus.tools.media_values import media_result
-from toolnexus.tools.permissions import strictest
-from toolnexus.tools.pre_approval import is_pre_approved
 from toolnexus.tools.truncate import cut, needs_cut
 
 logger = logging.getLogger("toolnexus.tools")
@@ -267,6 +263,9 @@ async def handed_over(ctx: ToolContext, result: ToolResult) -> ToolResult:
 def _held(ctx: ToolContext) -> ToolResult | None:
     """What stands in the way of a call: a refusal, or the question whether it may run."""
     run, frame = ctx.context.run, ctx.context.frame
+    from toolnexus.tools.permissions import strictest
+    from toolnexus.tools.pre_approval import is_pre_approved
+
     found = strictest(frame.permissions, ctx.tool, ctx.arguments, ctx.workdir)
     if found is None or found[0].verdict == "allow":
         return None
@@ -296,6 +295,8 @@ def _result_of(value: object) -> ToolResult:
     try:
         return ToolResult(output=_encode(value))
     except (TypeError, ValueError):  # whatever holds media ends here
+        from toolnexus.tools.media_values import media_result
+
         result = media_result(value, _encode)
         if result is None:
             raise
@@ -362,6 +363,8 @@ def _fits(result: ToolResult, run: Run) -> bool:
 async def _fit(result: ToolResult, run: Run, every_kind: bool = False) -> ToolResult:
     """The result as a model may read it: bounded, and without our secrets."""
     if result.parts:
+        from toolnexus.tools.media_bounds import bounded
+
         result = await bounded(result, run, every_kind)
     output = run.redact(result.output)
     if result.metadata:

@@ -18,7 +18,8 @@ from toolnexus.core.values import frozen
 from toolnexus.errors import ToolError
 from toolnexus.runtime.context import ToolContext
 from toolnexus.runtime.threads import run_in_thread
-from toolnexus.tools.builtin.environment import SECRET_ENV, child_environment
+from toolnexus.tools.builtin.environment import child_environment
+from toolnexus.tools.builtin.host import SECRET_ENV
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.builtin.output_file import OutputFile, Pump
 from toolnexus.tools.builtin.paths import directory

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 
-from toolnexus.runtime.context import ContextKey
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.secrets import secret_name, secret_value
-
-SECRET_ENV: ContextKey[Callable[[], frozenset[str]]] = ContextKey("secret_env")
-"""Host value: more variables that hold secrets, such as those that a configuration refers to."""
 
 MARK = "TOOLNEXUS_RUN"
 """The variable that tells which command a process descends from."""

@@ -14,14 +14,9 @@ from typing import BinaryIO
 
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ToolError
-from toolnexus.runtime.context import ContextKey, ToolContext
+from toolnexus.runtime.context import ToolContext
+from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS
 from toolnexus.tools.builtin.places import deepest, folder_at
-
-READ_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("read_roots")
-"""Host value: more folders that read, grep and glob may look into, such as skill folders."""
-
-CLOSED_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("closed_roots")
-"""Host value: folders that may not be looked into although they lie in one of `READ_ROOTS`."""
 
 _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _OF_A_FOLDER = re.compile(r"[/\\]\.{0,2}\Z" if os.name == "nt" else r"/\.{0,2}\Z")

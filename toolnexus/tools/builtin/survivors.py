@@ -6,11 +6,13 @@ import asyncio
 import functools
 import signal
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from toolnexus.runtime.context import ContextKey
-from toolnexus.tools.builtin import process_table
-from toolnexus.tools.builtin.output_file import Pump
-from toolnexus.tools.builtin.tree import Tree, kill
+
+if TYPE_CHECKING:
+    from toolnexus.tools.builtin.output_file import Pump
+    from toolnexus.tools.builtin.tree import Tree
 
 _SECONDS = 1.0
 
@@ -57,6 +59,8 @@ class ProcessGroups:
         self.kill_all()
 
     def _look(self) -> None:
+        from toolnexus.tools.builtin import process_table
+
         look = functools.cache(process_table.snapshot)
         for entry in list(self._kept):
             tree, pump = entry
@@ -73,6 +77,10 @@ PROCESSES: ContextKey[ProcessGroups] = ContextKey("processes")
 
 
 def _end(kept: Sequence[tuple[Tree, Pump]]) -> None:
+    if not kept:
+        return
+    from toolnexus.tools.builtin.tree import kill
+
     kill([tree for tree, _ in kept])
     for _, pump in kept:
         pump.close()

@@ -170,6 +170,11 @@ class SkillSource:
         return self.skill_set.tools
 
     @property
+    def lost(self) -> bool:
+        """Whether the last `open` left out what would be a skill, under a name that nobody knows."""
+        return any(found["reason"] in NOT_LOADED for found in self.report)
+
+    @property
     def roots(self) -> tuple[Path, ...]:
         """The folders of its skills, which file tools may read."""
         return self.skill_set.roots
@@ -200,9 +205,8 @@ class SkillSource:
         skills = first_of_each_name(skills, report)
         for found in report:
             logger.warning("%s: %s (%s)", one_line(found["path"]), found["detail"], found["reason"])
-        lost = any(found["reason"] in NOT_LOADED for found in report)
-        self._filter.check((s.name for s in skills), "skills", awaited=("*",) if lost else ())
         self.report = report
+        self._filter.check((s.name for s in skills), "skills", awaited=("*",) if self.lost else ())
         self.found = folders
         self.skill_set = SkillSet(
             (s for s in skills if self._filter.admits(s.name)),
