@@ -38,9 +38,17 @@ class BoardSnapshot:
         """The snapshot that `to_json` wrote. Raises `ValueError` for anything else."""
         if unknown := data.keys() - {"vars", "channels"}:
             raise ValueError(f"a board has vars and channels, not {sorted(unknown)}")
-        channels: Mapping[str, Any] = data.get("channels") or {}
-        messages = {name: [Message.from_wire(m) for m in channel] for name, channel in channels.items()}
-        return cls(copied(dict(data.get("vars") or {}), "vars"), messages)
+        variables: Any = data.get("vars") or {}
+        channels: Any = data.get("channels") or {}
+        for name, table in (("vars", variables), ("channels", channels)):
+            if not isinstance(table, Mapping):
+                raise ValueError(f"the {name} of a board are a table, not {type(table).__name__}")
+        try:
+            held = cast("Mapping[str, Any]", channels)
+            messages = {name: [Message.from_wire(m) for m in channel] for name, channel in held.items()}
+            return cls(copied(variables, "vars"), messages)
+        except (GraphRunError, TypeError) as error:
+            raise ValueError(f"not a board: {error}") from None
 
 
 class Board(MutableMapping[str, Any]):

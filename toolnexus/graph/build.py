@@ -16,7 +16,16 @@ from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ErrorKind
 from toolnexus.graph.analyze import analyze
 from toolnexus.graph.board import MAIN_CHANNEL, copied
-from toolnexus.graph.definition import END, MOST_BYTES, GraphDefinition, NodeDef, issues_of, placed, validate
+from toolnexus.graph.definition import (
+    END,
+    MOST_BYTES,
+    GraphDefinition,
+    NodeDef,
+    digest_of,
+    issues_of,
+    placed,
+    validate,
+)
 from toolnexus.graph.errors import GraphError, GraphRunError, Issue
 from toolnexus.graph.expr import Condition, ExprSyntaxError
 from toolnexus.graph.options import BuildOptions
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
     from toolnexus.graph.graph import Graph
 
 logger = logging.getLogger("toolnexus.graph")
+
+LONGEST_TOKEN = 255
+"""Bytes; so the three of a subject are together less than the 1,024 that it may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +277,11 @@ def literal(value: Mapping[str, Any], folder: Path | None, embedded: Mapping[str
 
 
 def token(text: str) -> str:
-    """`text` as one token of a subject."""
-    return "".join(["_" if c in ".*> \t\r\n" else c for c in text]) or "_"
+    """`text` as one token of a subject, of at most 255 bytes."""
+    out = "".join(["_" if c in ".*> \t\r\n" else c for c in text]) or "_"
+    if len(out) < 64 or len(raw := out.encode(errors="replace")) <= LONGEST_TOKEN:
+        return out
+    return f"{raw[: LONGEST_TOKEN - 17].decode(errors='ignore')}_{digest_of(text)}"
 
 
 def _missing(node: NodeDef, dep: str, script_runtime_name: str) -> str:

@@ -42,9 +42,19 @@ class Checkpoint:
     spec_digest: str = ""
 
     def __post_init__(self) -> None:
-        board: Any = self.board
+        """Raises `ValueError` for what is no checkpoint."""
+        board, steps, iteration = cast("tuple[Any, Any, Any]", (self.board, self.steps, self.iteration))
+        if not isinstance(self.exec_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"a checkpoint has the id of a run, not {self.exec_id!r}")
+        if not isinstance(steps, (list, tuple)) or not all(isinstance(step, str) for step in self.steps):
+            raise ValueError(f"the steps of a checkpoint are a list of ids, not {steps!r}")
+        if not isinstance(iteration, int) or isinstance(iteration, bool) or iteration < 0:
+            raise ValueError(f"the iteration of a checkpoint is a count, not {iteration!r}")
         if isinstance(board, Mapping):
-            object.__setattr__(self, "board", BoardSnapshot.from_json(cast("Mapping[str, Any]", board)))
+            board = BoardSnapshot.from_json(cast("Mapping[str, Any]", board))
+        if board is not None and not isinstance(board, BoardSnapshot):
+            raise ValueError(f"the board of a checkpoint is a table, not {type(board).__name__}")
+        object.__setattr__(self, "board", board)
 
     def to_json(self) -> dict[str, Any]:
         """The checkpoint as JSON values."""
@@ -65,12 +75,13 @@ class Checkpoint:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Checkpoint:
         """The checkpoint that `to_json` wrote. Raises `ValueError` for anything else."""
-        given = dict(data)
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"a checkpoint is a table, not {type(data).__name__}")
+        given: dict[str, Any] = {"board": None, **data}
         if given.pop("v", VERSION) != VERSION:
             raise ValueError(f"a checkpoint of version {data['v']!r}; this release reads {VERSION}")
-        board = given.pop("board", None)
         try:
-            return cls(board=None if board is None else BoardSnapshot.from_json(board), **given)
+            return cls(**given)
         except TypeError as error:
             raise ValueError(f"not a checkpoint: {error}") from None
 

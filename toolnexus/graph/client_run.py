@@ -198,6 +198,8 @@ class ContextHost:
         self._ctx = ctx
         self._graph = graph
         self._bus: EventBus | None = graph.event_bus
+        self._started: set[str] = set()
+        """The nodes of which somebody knows that they began, and not yet that they ended."""
         self.execution: Execution | None = None
 
     @property
@@ -232,15 +234,22 @@ class ContextHost:
             return  # those of the run itself say it
         path, node = self._ctx.path, payload.get("node_id")
         if what[:1] == ["step"] and isinstance(node, str) and node in self._graph.nodes:
-            kind = self._graph.nodes[node].type.name
             if what[-1] == "start":
-                emit(NodeStarted(path=path, node=(node,), kind=kind))
+                self._started.add(node)
+                emit(NodeStarted(path=path, node=(node,), kind=self._graph.nodes[node].type.name))
             else:
-                status, error = _ending(what[-1], payload)
-                emit(NodeFinished(path=path, node=(node,), kind=kind, status=status, error=error))
+                self._finished(node, *_ending(what[-1], payload))
             return
+        if payload.get("type") == "parallel_branch_cancel" and payload["branch_id"] in self._started:
+            self._finished(payload["branch_id"], "cancelled", None)  # by a sibling: it has no other end
         redact = self._ctx.run.redact
         emit(GraphEvent(path=path, subject=subject, payload=redact.within(dict(payload))))
+
+    def _finished(self, node: str, status: str, error: str | None) -> None:
+        self._started.discard(node)
+        kind, emit = self._graph.nodes[node].type.name, self._ctx.run.emit
+        if emit is not None:
+            emit(NodeFinished(path=self._ctx.path, node=(node,), kind=kind, status=status, error=error))
 
     async def ask_user(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """See `Host`: whoever answers the questions of the run; when nobody does, the run waits."""
@@ -295,6 +304,8 @@ def _ending(what: str, payload: Mapping[str, Any]) -> tuple[str, str | None]:
         return ("skipped" if payload.get("skipped") else "done"), None
     if payload.get("kind") == ErrorKind.INTERRUPTED:
         return "pending", None
+    if payload.get("kind") == ErrorKind.ABORTED:
+        return "cancelled", payload.get("error")
     return "error", payload.get("error")
 
 

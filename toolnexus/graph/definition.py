@@ -24,6 +24,14 @@ END = "__end__"
 MOST_BYTES = 1 << 20
 _LAST_STEP = re.compile(r"""(\.?"(\\.|[^"\\])*"|\.?[^."\[\]]+|\[\d+\])$""")
 """The last step of a path that `path_text` wrote."""
+_PLAIN_WORDS = {
+    "extra_forbidden": "unknown field",
+    "string_type": "it must be text",
+    "dict_type": "it must be a table",
+    "model_type": "it must be a table",
+    "list_type": "it must be a list",
+    "tuple_type": "it must be a list",
+}
 
 
 class _Strict(BaseModel):
@@ -218,10 +226,7 @@ def issues_of(error: ValidationError, prefix: str = "") -> list[Issue]:
     out: list[Issue] = []
     for found in error.errors(include_url=False, include_input=False):
         path = path_text(tuple(found["loc"]))
-        if found["type"] == "extra_forbidden":
-            message = "unknown field"
-        else:
-            message = found["msg"].removeprefix("Value error, ")
+        message = _PLAIN_WORDS.get(found["type"]) or found["msg"].removeprefix("Value error, ")
         out.append(Issue(message=message, path=f"{prefix}{'.' if prefix and path else ''}{path}"))
     return out
 

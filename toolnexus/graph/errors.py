@@ -137,7 +137,9 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def classified(error: BaseException, *, graph: str, node_id: str) -> GraphRunError:
-    """`error` of a node as one with a kind; what has one already keeps it. The cause stays attached."""
+    """`error` of a node as one with a kind; what has one already keeps it. The cause stays attached.
+
+    `node_id` is empty when it was no node that failed."""
     if isinstance(error, GraphRunError):
         if error.node_id is None:
             error.node_id = node_id
@@ -157,7 +159,8 @@ def classified(error: BaseException, *, graph: str, node_id: str) -> GraphRunErr
     elif isinstance(error, asyncio.CancelledError):
         kind, text = ErrorKind.ABORTED, "it was cancelled from inside"
     else:
-        kind, text = ErrorKind.INTERNAL, f"graph {graph!r}, node {node_id!r}: {text}"
+        where = f"graph {graph!r}, node {node_id!r}" if node_id else f"graph {graph!r}"
+        kind, text = ErrorKind.INTERNAL, f"{where}: {text}"
     made = GraphRunError(text, kind=kind, node_id=node_id, retry_after=retry_after)
     if isinstance(error, ModelError):
         made.retry_count = error.retries

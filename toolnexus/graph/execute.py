@@ -50,7 +50,9 @@ class Execution:
     """One call of `Graph.run`: its board, its host, and how far it is."""
 
     __slots__ = (
+        "_cut_off",
         "_interrupt",
+        "_parallel",
         "_prefix",
         "board",
         "calls",
@@ -85,6 +87,10 @@ class Execution:
         self.run_token = token(info.run_id)
         self._prefix = f"agent.run.{self.run_token}."
         self._interrupt: Interrupt | None = None
+        self._cut_off: list[BuiltNode] = []
+        """The nodes in flight when the run was stopped."""
+        self._parallel: Wave | None = None
+        """The parallel wave in flight."""
 
     @property
     def listening(self) -> bool:
@@ -110,15 +116,15 @@ class Execution:
                     if self.rail.frame.is_cancelled:
                         raise
                     raise GraphRunError("the run was cancelled from inside", kind="aborted") from None
-        except TimeoutError as late:
-            if not clock.expired():
-                error = classified(late, graph=self.graph.name, node_id=self.wave[0] if self.wave else "")
-            else:
+        except Exception as failure:
+            if clock.expired() and isinstance(failure, TimeoutError):
                 seconds = self.graph.options.timeout
                 error = GraphRunError(
                     f"graph {self.graph.name!r} ran longer than its timeout, {seconds:g} s", kind="timeout"
                 )
-                error.__cause__ = late.__cause__
+                error.__cause__ = failure.__cause__
+            else:
+                error = classified(failure, graph=self.graph.name, node_id="")
         except BaseException as failure:
             error = failure
         if isinstance(error, GraphRunError):
@@ -139,7 +145,9 @@ class Execution:
                     f"{self.count} are routed, and the next wave has {len(wave)}: {', '.join(wave)}"
                 )
             if len(wave) > 1 and options.parallel.enabled:
-                await Wave(self, wave).run()
+                self._parallel = Wave(self, wave)
+                await self._parallel.run()
+                self._parallel = None
             else:
                 for self.done, id in enumerate(wave):
                     if self.done >= skip:
@@ -212,7 +220,12 @@ class Execution:
         if self.listening:
             await self._step(node, "start")
         try:
-            await self._traced(node, board, branch)
+            work = self._traced(node, board, branch)
+            await (work if branch is None else branch.in_time(work))
+        except asyncio.CancelledError:
+            if branch is None or not branch.cancelled:  # of that one its siblings are told
+                self._cut_off.append(node)
+            raise
         except GraphRunError as error:
             if self.listening:
                 told = {"error": self.rail.run.redact(str(error)), "kind": str(error.kind)}
@@ -247,13 +260,12 @@ class Execution:
             try:
                 decoded = node.decode(config)
                 await node.type.handler(NodeContext(self, node, branch, attempt), board, decoded)
+                self.rail.frame.check_cancelled()  # a handler may have swallowed it
                 break
             except BaseException as failure:
-                if isinstance(failure, asyncio.CancelledError):
-                    if self.rail.frame.is_cancelled or (branch is not None and branch.stopping):
-                        raise
-                elif not isinstance(failure, Exception):
+                if not isinstance(failure, (Exception, asyncio.CancelledError)):
                     raise
+                self.rail.frame.check_cancelled()  # or have made something else of it
                 error = classified(failure, graph=self.graph.name, node_id=node.id)
                 if saved is None or attempt > retries or error.kind in FINAL:
                     raise error from error.__cause__
@@ -310,6 +322,7 @@ class Execution:
 
     async def branch_ended(self, node: BuiltNode, branch: Branch, type: str, reason: str = "") -> None:
         """That the deltas of a branch hold, or that they are void."""
+        branch.told = True
         if self.listening:
             told = {"type": type, "fork_id": branch.wave.fork_id, "branch_id": branch.id}
             if reason:
@@ -318,8 +331,10 @@ class Execution:
 
     async def delta(self, node: BuiltNode, branch: Branch | None, delta: Mapping[str, Any]) -> None:
         """See `NodeContext.emit`."""
-        if str(delta.get("type", "")).startswith(_OWN_DELTAS):
-            raise GraphRunError(f"deltas of type {delta['type']!r} are the engine's own", kind="validation")
+        type = delta.get("type")
+        if not isinstance(type, str) or not type or type.startswith(_OWN_DELTAS):
+            problem = "deltas have a type" if not type else f"deltas of type {type!r} are the engine's own"
+            raise GraphRunError(problem, kind="validation")
         if branch is not None:
             own = {"fork_id": branch.wave.fork_id, "branch_id": branch.id}
             for key, value in own.items():
@@ -358,12 +373,12 @@ class Execution:
     async def _ended(self, error: BaseException | None) -> BaseException | None:
         """Publish the last event, whatever cancels come; what the run ends with."""
         assert self.host is not None
-        payload: dict[str, Any] = {"graph": self.graph.name}
+        told: dict[str, Any] = {}
         if error is not None:
             cancelled = isinstance(error, asyncio.CancelledError)
-            payload["error"] = "cancelled" if cancelled else self.rail.run.redact(str(error))
-            payload |= _request_of(error)
-        task = asyncio.ensure_future(self.host.publish(f"{self._prefix}end", payload))
+            told["error"] = "cancelled" if cancelled else self.rail.run.redact(str(error))
+            told |= _request_of(error)
+        task = asyncio.ensure_future(self._last_events(told))
         seconds = self.graph.options.run_end_publish_timeout
         loop = asyncio.get_running_loop()
         until, failure = loop.time() + seconds, None
@@ -384,6 +399,14 @@ class Execution:
         ended = RunEndPublishError(f"the end of the run could not be published: {failure}", error)
         ended.board = self.board
         return ended
+
+    async def _last_events(self, told: Mapping[str, Any]) -> None:
+        assert self.host is not None
+        for node in self._cut_off:
+            await self._step(node, "error", **told, kind=str(ErrorKind.ABORTED))
+        if self._parallel is not None:
+            await self._parallel.withdraw(told.get("error", ""))
+        await self.host.publish(f"{self._prefix}end", {"graph": self.graph.name, **told})
 
 
 def _request_of(error: BaseException) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class Branch:
         "reason",
         "settled",
         "task",
+        "told",
         "wave",
     )
 
@@ -55,16 +57,31 @@ class Branch:
         self.ran = False
         """Whether it was not skipped."""
         self.error: BaseException | None = None
-
-    @property
-    def stopping(self) -> bool:
-        """Whether its end was asked for from outside the node."""
-        return self.cancelled or (self.task is not None and self.task.cancelling() > 0)
+        self.told = False
+        """Whether the end of its deltas was told."""
 
     @property
     def ok(self) -> bool:
         """Whether what it wrote counts."""
         return self.error is None and not self.cancelled
+
+    async def in_time(self, work: Awaitable[None]) -> None:
+        """Await `work`. Raises `GraphRunError` (timeout) when it takes longer than `branch_timeout`."""
+        seconds = self.wave.branch_timeout
+        if not seconds:
+            return await work
+        clock = asyncio.timeout(seconds)
+        try:
+            async with clock:
+                await work
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise GraphRunError(
+                f"branch {self.id!r} ran longer than parallel.branch_timeout of {seconds:g} s",
+                kind="timeout",
+                node_id=self.id,
+            ) from None
 
     def result(self) -> BranchResult:
         """What a merge function sees of it."""
@@ -86,13 +103,14 @@ class Wave:
                 f"graph {execution.graph.name!r}: the wave {', '.join(ids)} has {len(ids)} branches; "
                 f"parallel.max_branches is {self._options.max_branches}"
             )
+        self.branch_timeout = self._options.branch_timeout
         self._pre = execution.board.snapshot()
         rail = execution.rail
         self._branches = [
             Branch(self, execution.graph.nodes[id], Board.of(self._pre), rail.fork()) for id in ids
         ]
         most = self._options.max_concurrency
-        self._places = asyncio.Semaphore(most) if most and most < len(ids) else None
+        self._places = asyncio.Semaphore(most) if most and most < len(ids) else nullcontext()
 
     async def run(self) -> None:
         """Run every branch and merge what they wrote. Raises what the wave failed with."""
@@ -129,11 +147,9 @@ class Wave:
         """One branch, whose failure is kept, not raised."""
         branch.task = asyncio.current_task()
         try:
-            if self._places is None:
-                await self._timed(branch)
-            else:
-                async with self._places:
-                    await self._timed(branch)
+            async with self._places:
+                if not branch.cancelled:
+                    branch.ran = await self._execution.invoke(branch.node, branch.board, branch)
         except asyncio.CancelledError:
             if not branch.cancelled or not self._ours(branch):
                 raise
@@ -158,26 +174,6 @@ class Wave:
                 if branch.task is not None:
                     branch.task.cancel()
 
-    async def _timed(self, branch: Branch) -> None:
-        if branch.cancelled:
-            return
-        seconds = self._options.branch_timeout
-        if not seconds:
-            branch.ran = await self._execution.invoke(branch.node, branch.board, branch)
-            return
-        clock = asyncio.timeout(seconds)
-        try:
-            async with clock:
-                branch.ran = await self._execution.invoke(branch.node, branch.board, branch)
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            raise GraphRunError(
-                f"branch {branch.id!r} ran longer than parallel.branch_timeout of {seconds:g} s",
-                kind="timeout",
-                node_id=branch.id,
-            ) from None
-
     async def _failed(self) -> None:
         """Nothing of the wave counts, but what interrupted branches let the model say."""
         execution = self._execution
@@ -193,11 +189,15 @@ class Wave:
             execution.board[INTERRUPTED_NODE] = first.id
             asked = [branch.error.waiting for branch in failed if isinstance(branch.error, Interrupted)]
             first.error.waiting = {key: waiting for each in asked for key, waiting in each.items()}
-        for branch in self._branches:
-            if branch.error is not None or not branch.cancelled:  # the others are told already
-                reason = str(branch.error) if branch.error is not None else f"{first.id!r} failed"
-                await execution.branch_ended(branch.node, branch, "parallel_branch_cancel", reason)
+        await self.withdraw(f"{first.id!r} failed")
         raise classified(first.error, graph=execution.graph.name, node_id=first.id)
+
+    async def withdraw(self, reason: str) -> None:
+        """Tell that the deltas of each branch are void, unless its end was told."""
+        for branch in self._branches:
+            if not branch.told:
+                why = reason if branch.error is None else str(branch.error)
+                await self._execution.branch_ended(branch.node, branch, "parallel_branch_cancel", why)
 
     def _added(self, branch: Branch, channel: str = "") -> list[Message]:
         before = len(self._pre.channels.get(channel or "__main_channel", ()))
@@ -206,9 +206,13 @@ class Wave:
     async def _merge(self) -> None:
         board, strategy = self._execution.board, self._options.merge_strategy
         if callable(strategy):
-            merged = strategy(board, self._pre, [branch.result() for branch in self._branches])
-            if inspect.isawaitable(merged):
-                await merged
+            try:
+                merged = strategy(board, self._pre, [branch.result() for branch in self._branches])
+                if inspect.isawaitable(merged):
+                    await merged
+            except BaseException:
+                board.restore(self._pre)
+                raise
             return
         counted = [branch for branch in self._branches if branch.ok and branch.ran]
         merge(board, self._pre, [b.board.snapshot() for b in counted], last=strategy == "last_write_wins")

@@ -57,7 +57,7 @@ WRONG: list[tuple[str, str, int | None]] = [
     ("- a\n", "a graph is a table", None),
     ("", "a graph is a table", None),
     ("a: 1\n---\nb: 2\n", "document", None),
-    ("name: 3\nentry: a\nnodes: [{id: a, type: set}]\n", "string", 1),
+    ("name: 3\nentry: a\nnodes: [{id: a, type: set}]\n", "name: it must be text", 1),
     ("name: g\nentry: a\nnodes: [{id: a, type: set, config: {at: 2020-01-01}}]\n", "date", 3),
 ]
 

@@ -1,0 +1,77 @@
+"""What is read back, and what subjects are made of, when it is not what was expected."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.graph.kernel.worlds import Recorder, World, a_set, line
+from toolnexus import StoreError
+from toolnexus.graph import Checkpoint, FileCheckpoints, GraphDefinition, GraphError
+
+pytestmark = pytest.mark.anyio
+GOOD: Mapping[str, Any] = {"exec_id": "r", "steps": ["a"], "iteration": 1, "board": {"vars": {}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"exec_id": 5}, "id of a run, not 5"),
+        ({"steps": "a"}, "list of ids, not 'a'"),
+        ({"steps": [["a"]]}, "list of ids"),
+        ({"steps": None}, "list of ids, not None"),
+        ({"iteration": -1}, "a count, not -1"),
+        ({"iteration": "1"}, "a count, not '1'"),
+        ({"iteration": True}, "a count, not True"),
+        ({"board": []}, "a table, not list"),
+        ({"board": {"vars": [1]}}, "vars of a board are a table, not list"),
+        ({"board": {"channels": {"m": 1}}}, "not a board"),
+        ({"board": {"vars": {"x": float("nan")}}}, "nan is not JSON"),
+    ],
+)
+async def test_a_record_of_another_shape_is_no_checkpoint(
+    change: Mapping[str, Any], message: str, tmp_path: Path
+) -> None:
+    """[GR-606] It is refused where it is read, by stores as theirs."""
+    with pytest.raises(ValueError, match=message):
+        Checkpoint.from_json({**GOOD, **change})
+    store = FileCheckpoints(tmp_path)
+    await store.save(Checkpoint.from_json(GOOD))
+    (file,) = tmp_path.glob("*.json")
+    file.write_text(json.dumps({**GOOD, **change}))
+    with pytest.raises(StoreError, match=message):
+        await store.load("r")
+
+
+@pytest.mark.parametrize("record", [[], None, "x", 1])
+def test_a_record_that_is_no_table_is_no_checkpoint(record: Any) -> None:
+    """[GR-606] Whatever it is."""
+    with pytest.raises(ValueError, match="a checkpoint is a table"):
+        Checkpoint.from_json(record)
+
+
+async def test_no_subject_is_longer_than_a_kilobyte() -> None:
+    """[GR-607] Long names are cut, and stay apart; payloads have them whole."""
+    ids = ["é" * 3000 + end for end in "ab"]
+    host = Recorder()
+    graph = World().graph(line(*[a_set(id) for id in ids]))
+    await graph.run(host=host, run_id="r" * 3000, agent_id="a" * 3000)
+    full = [len(f"agent.run.{graph.nodes[ids[0]].actor}.{s}".encode()) for s, _ in host.events]
+    assert max(full) <= 1024
+    assert len({subject for subject in host.subjects if subject.endswith(".complete")}) == 2
+    assert [p["node_id"] for s, p in host.events if s.endswith(".complete")] == ids
+
+
+def test_a_wrong_shape_is_told_in_plain_words() -> None:
+    """[GR-608] A text, a list, a table: no words of Python."""
+    text = "name: 5\nentry: a\nnodes:\n  - {id: a, type: set, config: }\n  - 3\nedges:\n"
+    with pytest.raises(GraphError) as caught:
+        GraphDefinition.from_text(text)
+    assert [str(issue) for issue in caught.value.issues] == [
+        "line 1: name: it must be text",
+        "line 4: nodes[0].config: it must be a table",
+        "line 5: nodes[1]: it must be a table",
+        "line 6: edges: it must be a list",
+    ]
