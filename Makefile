@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-peers check wheel bench clean
+.PHONY: demo test test-peers check docs wheel bench clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
@@ -22,6 +22,12 @@ check: $(VENV)/.dev  ## ruff and pyright strict
 	@$(BIN)/ruff check .
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
+docs: $(VENV)/.docs  ## the site, site/index.html; a dead link is an error
+	@echo "toolnexus: building the site (a few seconds)"
+	@rm -rf site
+	@$(BIN)/sphinx-build -q -W --keep-going docs site
+	@echo site/index.html
+
 wheel: $(VENV)/.dev  ## dist/*.whl
 	@echo "toolnexus: building the wheel"
 	@rm -rf dist
@@ -33,7 +39,7 @@ bench: $(VENV)/.dev  ## our figures beside a hand-written loop
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist build site .pytest_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@echo "toolnexus: making $(VENV)"
@@ -44,7 +50,8 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: EXTRAS := cli
 $(VENV)/.dev: EXTRAS := cli,dev
-$(VENV)/.installed $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+$(VENV)/.docs: EXTRAS := docs
+$(VENV)/.installed $(VENV)/.dev $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	@echo "toolnexus: installing [$(EXTRAS)] (about a minute, once)"
 	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -e '.[$(EXTRAS)]'; \
 	else $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]'; fi
