@@ -77,7 +77,7 @@ def test_the_streaming_lines_show_a_run_live() -> None:
 
     asyncio.run(main())
     assert lines[0] == "main run_started" and "main tool_result" in lines
-    assert lines[-1] == "in retry.py" and len(PROGRAMS) == 5
+    assert lines[-1] == "in retry.py" and len(PROGRAMS) == 6
 
 
 def test_the_conversation_program_asks_keeps_and_refuses(warm: Warm, tmp_path: Path) -> None:
@@ -99,9 +99,17 @@ def test_the_conversation_program_asks_keeps_and_refuses(warm: Warm, tmp_path: P
     assert (tmp_path / "chat.db").exists()
 
 
+def test_the_graph_program_loops_until_the_critic_is_content(warm: Warm, tmp_path: Path) -> None:
+    """[DOC-17] The fifth program, a graph, hands what is wrong back to the writer."""
+    said = ["It rains a lot", '{"good": false, "why": "Shorter."}', "Rain!", '{"good": true}']
+    with ScriptedEndpoint({"gpt-5-mini": [Turn(text=text) for text in said]}) as endpoint:
+        assert run(warm, PROGRAMS[4], endpoint.url, tmp_path) == "done Rain!\n"
+        assert "Rain in Faro. Shorter." in str(endpoint.requests[2].body)
+
+
 def test_the_test_program_is_a_test_that_passes(warm: Warm, tmp_path: Path) -> None:
-    """[DOC-08] The fifth program is a test as pytest runs it."""
-    run(warm, f"{PROGRAMS[4]}\ntest_the_model_gets_the_sum()", "http://127.0.0.1:9", tmp_path)
+    """[DOC-08] The sixth program is a test as pytest runs it."""
+    run(warm, f"{PROGRAMS[5]}\ntest_the_model_gets_the_sum()", "http://127.0.0.1:9", tmp_path)
 
 
 def test_the_extras_that_the_readme_installs_exist() -> None:

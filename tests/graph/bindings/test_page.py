@@ -27,5 +27,4 @@ async def test_what_the_page_shows_runs(
         "hi ada",
         "['3 notes/a.txt\\n', \"the command 'sort' is not allowed here\"]",
         "[2, 4000, 'small']",
-        "hi bob",
     ]
