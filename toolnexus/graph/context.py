@@ -76,8 +76,10 @@ class NodeContext:
 
     @property
     def wave(self) -> str:
-        """A name for this node in this wave of this run, the same when the wave is run again."""
-        return f"{self._execution.info.run_id}/{self._execution.count}/{self._node.id}"
+        """A name for this node in this wave of this attempt, the same when the wave is run again."""
+        info, count = self._execution.info, str(self._execution.count)
+        place = count if info.attempt == 1 else f"{info.attempt}-{count}"
+        return f"{info.run_id}/{place}/{self._node.id}"
 
     async def recorded_calls(self) -> dict[str, Any]:
         """What tool calls of this node did in this wave, when the run was stopped in it before: by call id,
