@@ -39,7 +39,7 @@ def command(options: Namespace) -> int:
     if options.config is not None and is_deployment(read_source(options.config).data):
         from toolnexus.cli import serve_deployment
 
-        return serve_deployment.command(options, PORT)
+        return serve_deployment.command(options, given_token(options), PORT)
     if options.agent is not None:
         raise UsageError("--agent chooses among the agents of a deployment document; give one as --config")
     given = _given(options)
@@ -98,10 +98,7 @@ def _given(options: Namespace) -> dict[str, Any]:
     given.setdefault("port", PORT)
     more = {name: getattr(options, name) for name in ("host", "port") if getattr(options, name) is not None}
     given |= {**more, "allow_anonymous": options.allow_anonymous}
-    if options.token_env is not None:
-        token = os.environ.get(options.token_env, "").strip()
-        if not token:
-            raise UsageError(f"--token-env: the environment has no {options.token_env!r}")
+    if (token := given_token(options)) is not None:
         for name in ("a2a", "mcp"):
             if name in given:
                 given[name] = {**given[name], "token": token}
@@ -119,6 +116,16 @@ def _add_workflow(given: dict[str, Any], flow: Runnable, *, stdio: bool) -> None
         given["a2a"] = {**given["a2a"], "agent": flow}
     if "mcp" in given:
         given["mcp"] = {**given["mcp"], "agents": [*given["mcp"].get("agents", ()), flow]}
+
+
+def given_token(options: Namespace) -> str | None:
+    """The token in the variable that `--token-env` names. Raises `UsageError` when there is none."""
+    if options.token_env is None:
+        return None
+    token = os.environ.get(options.token_env, "").strip()
+    if not token:
+        raise UsageError(f"--token-env: the environment has no {options.token_env!r}")
+    return token
 
 
 def _about(server: Server, given: Mapping[str, Any]) -> list[str]:

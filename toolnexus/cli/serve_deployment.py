@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from toolnexus.cli import loop
@@ -16,29 +16,36 @@ from toolnexus.cli.view.words import printable
 from toolnexus.client import Client
 from toolnexus.core.names import did_you_mean
 from toolnexus.graph.deployment import DeployedAgent, Deployment, deploy
-from toolnexus.serving.server import serve
+from toolnexus.serving.server import Server, serve
 
 _TAKEN = ("permissions", "store")
 """Options of a client that go with a deployment; the rest is what the document says."""
 
 
-def command(options: Namespace, port: int) -> int:
+def command(options: Namespace, token: str | None, port: int) -> int:
     """Serve until a signal comes, or, with --stdio, until the caller is gone. Gives the exit code.
 
     Raises `ConfigError` for what is wrong in the document, `UsageError` for options that do not go with it.
     """
     given = given_options(options)
-    if others := sorted(given.keys() - set(_TAKEN)):
+    workflow = {"workflow"} if options.workflow is not None else set[str]()
+    if others := sorted(given.keys() - set(_TAKEN) | workflow):
         raise UsageError(
             f"a deployment document says all of its agents; not to be given with it: {', '.join(others)}"
         )
     deployment = deploy(options.config)
-    agent = chosen(deployment, options.agent)
-    return loop.run(_serve(options, deployment, agent, given, port))
+    if options.stdio:
+        return loop.run(_stdio(deployment, given))
+    where = {
+        "host": options.host or "127.0.0.1",
+        "port": port if options.port is None else options.port,
+        "allow_anonymous": options.allow_anonymous,
+    }
+    return loop.run(_http(deployment, chosen(deployment, options.agent), token, given, where))
 
 
 def chosen(deployment: Deployment, name: str | None) -> DeployedAgent | None:
-    """The agent that answers over A2A: the named one, or the only one."""
+    """The agent that answers over A2A: the named one, or the only one. Raises `UsageError`."""
     agents = deployment.agents
     if name is None:
         return next(iter(agents.values())) if len(agents) == 1 else None
@@ -48,52 +55,68 @@ def chosen(deployment: Deployment, name: str | None) -> DeployedAgent | None:
     return agents[name]
 
 
-async def _serve(
-    options: Namespace,
+@asynccontextmanager
+async def serving(
     deployment: Deployment,
     agent: DeployedAgent | None,
+    token: str | None,
     given: Mapping[str, Any],
-    port: int,
-) -> int:
-    tools = {"tools": [], "agents": list(deployment.agents)}
-    client = Client(builtins=False, agents=tuple(deployment.agents.values()), **given)
-    async with deployment, client:
-        if options.stdio:
-            from toolnexus.serving.mcp.stdio import serve_stdio
+    where: Mapping[str, Any],
+) -> AsyncGenerator[Server]:
+    """The agents over HTTP, as long as the block lasts.
 
-            await serve_stdio(client, mcp=tools)
-            return DONE
-        token = _token(options.token_env)
-        a2a: dict[str, Any] | None = None
-        if agent is not None:
-            card = {"name": agent.title, "description": agent.description}
-            a2a = {"agent": agent.name, "token": token, **card}
-        async with serve(
-            client,
-            host=options.host or "127.0.0.1",
-            port=port if options.port is None else options.port,
-            a2a=a2a,
-            mcp={**tools, "token": token},
-            allow_anonymous=options.allow_anonymous,
-        ) as server:
-            needs = "(a token is needed)" if token else "(no token)"
-            lines = [f"listening on {server.url}"]
-            if agent is not None:
-                lines.append(f"  A2A agent {agent.title!r}: {server.url}/ {needs}")
-            else:
-                lines.append("  no A2A agent: there are several; choose one with --agent")
-            lines.append(f"  MCP server: {server.url}/mcp {needs}")
-            lines.append(f"    agents: {', '.join(server.tools)}")
-            for line in lines:
-                print(printable(line), file=sys.stderr, flush=True)
-            await asyncio.Event().wait()
+    `given` are options of the client, `where` of `serve`. Raises what these raise.
+    """
+    a2a: dict[str, Any] | None = None
+    if agent is not None:
+        card = {"name": agent.title, "description": agent.description}
+        a2a = {"agent": agent.name, "token": token, **card}
+    mcp = {**_tools(deployment), "token": token}
+    client = _client(deployment, given)
+    async with deployment, client, serve(client, a2a=a2a, mcp=mcp, **where) as server:
+        yield server
+
+
+async def _http(
+    deployment: Deployment,
+    agent: DeployedAgent | None,
+    token: str | None,
+    given: Mapping[str, Any],
+    where: Mapping[str, Any],
+) -> int:
+    async with serving(deployment, agent, token, given, where) as server:
+        for line in about(server, agent, token):
+            print(printable(line), file=sys.stderr, flush=True)
+        await asyncio.Event().wait()
     return DONE
 
 
-def _token(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    token = os.environ.get(variable, "").strip()
-    if not token:
-        raise UsageError(f"--token-env: the environment has no {variable!r}")
-    return token
+async def _stdio(deployment: Deployment, given: Mapping[str, Any]) -> int:
+    from toolnexus.serving.mcp.stdio import serve_stdio
+
+    async with deployment, _client(deployment, given) as client:
+        await serve_stdio(client, mcp=_tools(deployment))
+    return DONE
+
+
+def about(server: Server, agent: DeployedAgent | None, token: str | None) -> list[str]:
+    """Where it listens, and what there is."""
+    needs = "(a token is needed)" if token else "(no token)"
+    if agent is None:
+        who = "  no A2A agent: there are several; choose one with --agent"
+    else:
+        who = f"  A2A agent {agent.title!r}: {server.url}/ {needs}"
+    return [
+        f"listening on {server.url}",
+        who,
+        f"  MCP server: {server.url}/mcp {needs}",
+        f"    agents: {', '.join(server.tools)}",
+    ]
+
+
+def _client(deployment: Deployment, given: Mapping[str, Any]) -> Client:
+    return Client(builtins=False, agents=tuple(deployment.agents.values()), **given)
+
+
+def _tools(deployment: Deployment) -> dict[str, Any]:
+    return {"tools": [], "agents": list(deployment.agents)}

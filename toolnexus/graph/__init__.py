@@ -10,6 +10,7 @@ from toolnexus.errors import ErrorKind
 from toolnexus.graph.analyze import Finding
 from toolnexus.graph.board import MAIN_CHANNEL, Board, BoardSnapshot
 from toolnexus.graph.build import build
+from toolnexus.graph.bus import EventBus
 from toolnexus.graph.checkpoint import (
     CallRecord,
     Checkpoint,
@@ -90,6 +91,7 @@ __all__ = [
     "Deployment",
     "EdgeDef",
     "ErrorKind",
+    "EventBus",
     "FileCheckpoints",
     "Finding",
     "Graph",

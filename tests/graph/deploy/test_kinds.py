@@ -1,6 +1,7 @@
 """The kinds that come along: models, tools, folders, stores, the bus. Each setting changes something."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from toolnexus.graph import (
 from toolnexus.graph.bus import Event
 from toolnexus.graph.tooling import toolkit_of
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, call, reply
+from toolnexus.tools.builtin.sandbox import bubblewrap
 
 pytestmark = pytest.mark.anyio
 
@@ -364,7 +366,13 @@ async def test_a_workspace_and_a_sandbox_are_folders_with_bounds(tmp_path: Path)
     (tmp_path / "work").mkdir()
     for name in ("a.txt", "b.txt", "c.md"):
         (tmp_path / "work" / name).write_text(name)
+    here = os.readlink("/proc/self/ns/net")
+    same = f"shell.exec('readlink', '/proc/self/ns/net').stdout.trim() === '{here}'"
+    behind = bubblewrap(str(tmp_path), wanted="auto", network=True) is not None
     scripts: list[tuple[str, dict[str, Any], Any]] = [
+        (same, {"box": {"isolation": False}}, True),
+        (same, {"box": {"isolation": "auto", "network": True}}, True),
+        (same, {"box": {"isolation": "auto"}}, not behind),
         ("fs.read('a.txt')", {"ws": {}}, "a.txt"),
         ("fs.read('../deploy.yaml')", {"ws": {}}, "forbidden"),
         ("fs.read('b.txt')", {"ws": {"deny": ["b.*"]}}, "forbidden"),
@@ -474,8 +482,7 @@ async def test_the_checkpoint_store_keeps_where_runs_stand(store: dict[str, Any]
         async with deploy(document, registry=made, folder=tmp_path) as deployment:
             assert deployment.checkpoints is not None
             point = await deployment.checkpoints.load(id)
-            graph: Any = deployment.agents["asst"].engine
-            assert (await graph.run(resume_from=point)).vars() == {"x": 1}
+            assert (await run(deployment, point)).output == {"x": 1}
         assert ran == ["first", "second", "second"]
 
 

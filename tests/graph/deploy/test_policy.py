@@ -135,6 +135,36 @@ async def test_an_attempt_that_waits_uses_no_revision_up() -> None:
     assert log == ["prepare 7", "judge 1", "judge 3", "commit 3"]
 
 
+async def test_an_attempt_begins_what_it_runs_anew() -> None:
+    """[GR-517] An agent that the first attempt had to wait for is asked again by the second one."""
+
+    async def asks(ctx: NodeContext, board: Board, config: Any) -> None:
+        answer = await ctx.ask_user({"parts": [{"type": "text", "text": "how many?"}]})
+        assert answer is not None
+        board["n"] = int(answer["parts"][0]["text"])
+
+    async def reads(ctx: NodeContext, board: Board, config: Any) -> None:
+        board["n"] = board["got"]["n"]
+
+    document = chain("asks")
+    boss = chain("asks", "reads")["agents"]["asst"]
+    config: dict[str, Any] = {"agent": "asst", "input": {}, "output_key": "got"}
+    boss["engine"]["settings"]["graph"]["nodes"][0] = {"id": "n0", "type": "agent", "config": config}
+    boss["engine"]["deps"].pop("node_type.asks")
+    boss |= {"referees": [{"type": "least", "settings": {"least": 3}}], "policy": {"max_revise": 1}}
+    document["agents"]["boss"] = boss
+    document["resources"]["reads"] = {"kind": "graph.NodeType", "impl": "reads"}
+    made = hooked([], registry(asks=asks, reads=reads))
+    async with deploy(document, registry=made) as deployment, Client(builtins=False) as client:
+        target = deployment.agents["boss"]
+        result = await client.run(target, {})
+        for text in ("1", "3"):
+            assert result.status == "pending", text
+            answers = [Answer(id=asked.id, ok=True, data=text) for asked in result.pending]
+            result = await client.resume(result, answers, target=target)
+    assert (result.status, result.output["n"]) == ("done", 3)
+
+
 async def test_one_deadline_holds_for_attempts_referees_and_commits() -> None:
     """[GR-514] `run_timeout` ends whatever is under way, as a limit."""
     made = registry(n=counts)
@@ -233,4 +263,4 @@ async def test_an_engine_of_the_host_is_any_runnable() -> None:
         assert (await run(deployment, {"x": 1}, "e")).output == {"x": 1}
         assert deployment.agents["e"].description == "Says what it is asked."
     error = refused(changed(document, "agents", "e", "commit", to=[{"type": "keep"}]), made)
-    assert "commit go with an engine that is a graph" in str(error)
+    assert "agents.e.commit: 'commit' goes with an engine that is a graph" in str(error)

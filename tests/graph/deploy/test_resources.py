@@ -15,6 +15,7 @@ from toolnexus.graph import (
     Board,
     Dep,
     ErrorKind,
+    EventBus,
     NodeContext,
     NodeType,
     ResourceInput,
@@ -263,6 +264,37 @@ def test_what_a_factory_raises_or_gives_wrongly_is_an_error_at_its_place(tmp_pat
     }
     assert all(issue.line == 1 for issue in error.issues)
     assert isinstance(error.__cause__, ZeroDivisionError), "where the factory failed is not lost"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("agent.Engine", "agent.ScriptBindings", "agent.ScriptRuntime", "checkpoint.Store", "event.Bus"),
+        *("graph.NodeType", "inference.Assembly", "inference.Extension", "inference.Provider"),
+        *("inference.Router", "sandbox.Runner", "tool.Assembly", "tool.Source", "workspace.Workspace"),
+    ],
+)
+def test_what_a_host_gives_must_be_what_the_kind_needs(kind: str) -> None:
+    """[GR-519] Told where the resource stands, before anything uses it."""
+    made = parts([])
+    made.register(kind, "odd", lambda given: object())
+    source = document(odd={"kind": kind, "impl": "odd"})
+    if kind == "agent.Engine":
+        source = changed(document(), "agents", "asst", "engine", to={"kind": kind, "impl": "odd"})
+    (issue,) = refused(source, made).issues
+    assert issue.path == ("agents.asst.engine" if kind == "agent.Engine" else "resources.odd")
+    assert issue.message.startswith(f"the factory of {kind}/odd gave object; {kind} is ")
+
+
+def test_the_bus_may_be_an_item_of_a_resource() -> None:
+    """[GR-506] In `runtime`, too; an item that is not there is told."""
+    made = parts([])
+    made.register("buses", "two", lambda given: {"a": EventBus(), "b": EventBus()}, items="event.Bus")
+    source = {**document(all={"kind": "buses", "impl": "two"}), "runtime": {"event_bus": "all/b"}}
+    deployment = deploy(source, registry=made)
+    assert deployment.event_bus is deployment.resources["all"]["b"]
+    (issue,) = refused(changed(source, "runtime", to={"event_bus": "all/c"}), made).issues
+    assert (issue.path, issue.message) == ("runtime.event_bus", "'all' has no item 'c'; items: a, b")
 
 
 def test_a_registry_refuses_what_cannot_be_registered() -> None:

@@ -163,6 +163,11 @@ async def test_a_type_of_nodes_can_be_a_script_with_deps_of_its_own(tmp_path: Pa
         await output(document)
 
 
+def test_a_type_says_what_it_is_for() -> None:
+    """[GR-518] `desc` is the description of the type."""
+    assert deploy(greeter()).resources["greet"].description == "Says hi."
+
+
 async def test_a_type_is_made_once_and_shared_by_agents() -> None:
     """[GR-518] Two agents use one resource, each with its own graph."""
     document = greeter()

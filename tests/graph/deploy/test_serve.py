@@ -1,22 +1,21 @@
 """`toolnexus serve --config` of a deployment document."""
 
+import asyncio
 import json
-import signal
-import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.cli.helpers import CLI, cli, environment
+from tests.cli.helpers import cli
 from tests.graph.deploy.documents import write
 from toolnexus import ConfigError, load
-from toolnexus.cli.serve_deployment import chosen
+from toolnexus.cli.serve_deployment import about, chosen, serving
 from toolnexus.graph import deploy
 from toolnexus.testing import ScriptedEndpoint
+
+pytestmark = pytest.mark.anyio
 
 DOCUMENT = """
 resources:
@@ -40,48 +39,32 @@ agents:
 OTHER = DOCUMENT.partition("agents:\n")[2].replace("asst", "other").replace("The Clerk", "Other")
 
 
-@contextmanager
-def serving(folder: Path, *arguments: str, **env: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
-    """The command, with the lines that it says at its start."""
-    command = [*CLI, "serve", "--config", "deploy.yaml", "--port", "0", *arguments]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment(folder, env), text=True, stderr=subprocess.PIPE
-    ) as process:
-        try:
-            assert process.stderr is not None
-            lines: list[str] = []
-            while not (lines and lines[-1].startswith("    agents: ")):
-                line = process.stderr.readline()
-                assert line, lines
-                lines.append(line.rstrip())
-            yield process, lines
-        finally:
-            process.kill()
-
-
-def test_the_agents_of_a_deployment_are_served_until_a_signal(tmp_path: Path) -> None:
-    """[GR-527] Each as a tool over MCP, one over A2A under its card; a signal closes everything."""
-    write(tmp_path, DOCUMENT + OTHER)
-    arguments = ("--agent", "asst", "--token-env", "TOK")
-    with (
-        ScriptedEndpoint(["at your service"]) as endpoint,
-        serving(tmp_path, *arguments, URL=endpoint.url, TOK="right-token") as (process, lines),
-    ):
-        url = lines[-4].removeprefix("listening on ")
-        assert lines[-3:] == [
-            f"  A2A agent 'The Clerk': {url}/ (a token is needed)",
-            f"  MCP server: {url}/mcp (a token is needed)",
-            "    agents: asst, other",
-        ]
-        headers = {"authorization": "Bearer right-token", "a2a-version": "1.0"}
-        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
-        with httpx.Client(base_url=url, headers=headers, timeout=20) as http:
-            card = http.get("/.well-known/agent-card.json").json()
-            assert (card["name"], card["description"]) == ("The Clerk", "Answers.")
-            task = http.post("/v1/message:send", json={"message": message}).json()["task"]
+async def test_the_agents_of_a_deployment_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[GR-527] Each as a tool over MCP, one over A2A under its card, behind the token."""
+    path = write(tmp_path, DOCUMENT + OTHER)
+    async with ScriptedEndpoint(["at your service"]) as endpoint, asyncio.timeout(30):
+        monkeypatch.setenv("URL", endpoint.url)
+        deployment = deploy(path)
+        agent = chosen(deployment, "asst")
+        async with serving(deployment, agent, "right-token", {}, {"port": 0}) as server:
+            url = server.url
+            assert about(server, agent, "right-token") == [
+                f"listening on {url}",
+                f"  A2A agent 'The Clerk': {url}/ (a token is needed)",
+                f"  MCP server: {url}/mcp (a token is needed)",
+                "    agents: asst, other",
+            ]
+            assert "choose one with --agent" in about(server, None, None)[1]
+            headers = {"authorization": "Bearer right-token", "a2a-version": "1.0"}
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+            async with httpx.AsyncClient(base_url=url, headers=headers, timeout=20) as http:
+                card = (await http.get("/.well-known/agent-card.json")).json()
+                assert (card["name"], card["description"]) == ("The Clerk", "Answers.")
+                assert (await http.post("/", json={}, headers={"authorization": ""})).status_code == 401
+                task = (await http.post("/v1/message:send", json={"message": message})).json()["task"]
         assert task["artifacts"][0]["parts"][0]["text"] == "at your service"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 128 + signal.SIGTERM
+        with pytest.raises(ConfigError, match="this deployment is closed"):
+            await deployment.open()
 
 
 def test_the_only_agent_answers_over_a2a_and_of_several_none_unless_chosen(
@@ -97,14 +80,21 @@ def test_the_only_agent_answers_over_a2a_and_of_several_none_unless_chosen(
     assert "there is no agent 'othr'; did you mean 'other'?; agents: asst, other" in said.stderr
 
 
+def test_over_its_own_pipes_it_serves_until_the_caller_is_gone(tmp_path: Path) -> None:
+    """[GR-527] `--stdio` needs neither port nor token."""
+    write(tmp_path, DOCUMENT)
+    said = cli(tmp_path, "serve", "--config", "deploy.yaml", "--stdio", env={"URL": "http://h"})
+    assert (said.returncode, said.stderr) == (0, "")
+
+
 def test_what_does_not_go_with_a_deployment_is_told(tmp_path: Path) -> None:
     """[GR-527] Options of a client; a wrong document; `--agent` without one."""
     write(tmp_path, DOCUMENT)
     env = {"URL": "http://127.0.0.1:1"}
-    more = ("--model", "openai:x", "--mcp", "m.json")
+    more = ("--model", "openai:x", "--mcp", "m.json", "--workflow", "a:b")
     said = cli(tmp_path, "serve", "--config", "deploy.yaml", *more, env=env)
     assert said.returncode == 2
-    assert "not to be given with it: mcp, model" in said.stderr
+    assert "not to be given with it: mcp, model, workflow" in said.stderr
     write(tmp_path, DOCUMENT.replace("provider: acme}", "provider: acm}"), "bad.yaml")
     said = cli(tmp_path, "serve", "--config", "bad.yaml", env=env)
     assert said.returncode == 2

@@ -55,7 +55,7 @@ class Deployment:
         if isinstance(engine, Graph):
             engine.checkpoints, engine.event_bus = self.checkpoints, self.event_bus
         workspace = made.engines[name].deps.get("workspace")
-        folder = None if workspace is None else maker.value(workspace).root
+        folder = None if workspace is None else maker.value(workspace).root  # a `Workspace`
         return DeployedAgent(
             name=name,
             title=entry.card.name or name,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from toolnexus.core.plain import path_text
 from toolnexus.errors import ConfigError, ErrorKind
 from toolnexus.graph.deployment.document import Document
-from toolnexus.graph.deployment.kinds import checked, narrowed
+from toolnexus.graph.deployment.kinds import checked
 from toolnexus.graph.deployment.plan import Plan, Ref, Step, Where
 from toolnexus.graph.deployment.resources import ResourceInput
 from toolnexus.graph.errors import GraphError, Issue
@@ -54,14 +55,14 @@ class Maker:
                 for hook in steps:
                     self._make(hook, slots[slot].append)
             self._check_hooks(name)
+        for key, text in self._document.shape.runtime or ():
+            if text is not None:
+                with suppress(_NotMade):
+                    self._wanted(Ref.of(text), ("runtime", key))
         if self._issues:
             told = [replace(issue, message=plan.redact(issue.message)) for issue in self._issues]
             cause = None if self._bug is None else plan.redact.cause(self._bug)
             raise self._document.error(told) from cause
-
-    def _check_hooks(self, name: str) -> None:
-        if any(self.hooks[name].values()) and not isinstance(self.engines.get(name, Graph), (Graph, type)):
-            self._wrong(("agents", name), f"{', '.join(self.hooks[name])} go with an engine that is a graph")
 
     def value(self, ref: Ref) -> Any:
         """The resource, or its item. Raises `KeyError`."""
@@ -83,11 +84,16 @@ class Maker:
             self._bug = self._bug or error
             self._wrong(step.where, f"its factory failed: {type(error).__name__}: {error}")
 
+    def _check_hooks(self, name: str) -> None:
+        used = [slot for slot, hooks in self.hooks[name].items() if hooks]
+        if used and name in self.engines and not isinstance(self.engines[name], Graph):
+            self._wrong(("agents", name, used[0]), f"{used[0]!r} goes with an engine that is a graph")
+
     def _input(self, step: Step, tools: Sequence[str] | None) -> ResourceInput:
         deps = self._deps(step)
         if tools is not None:
             try:
-                deps["tools"] = narrowed(deps["tools"], tools)
+                deps["tools"] = deps["tools"].only(tools)
             except ConfigError as error:
                 self._wrong((*step.where[:-1], "tools"), str(error).removeprefix("tools: "))
                 raise _NotMade from None
