@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from toolnexus.core.content import part_to_wire, text_of
 from toolnexus.core.events import GraphEvent, NodeFinished, NodeStarted, Pending
 from toolnexus.core.messages import Message, ToolResultPart
+from toolnexus.core.result import Limit
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.usage import Usage
 from toolnexus.core.wire import message_from_json, message_to_json
@@ -108,8 +109,7 @@ def _stopped(graph: Graph, execution: Execution, error: GraphRunError) -> Outcom
     if isinstance(error, Interrupted) and error.waiting:
         return _pending(graph, execution, error.waiting)
     if isinstance(error, BudgetExceeded):
-        most = graph.options.max_iterations
-        limit = error.limit or frame.hit(run, "max_iterations" if error.limit is None else "budget", most)
+        limit = error.limit if isinstance(error.limit, Limit) else frame.hit(run, *error.limit)
         return Outcome(status="incomplete", limit=limit)
     if isinstance(error, Interrupted):
         return Outcome(status="incomplete", limit=frame.hit(run, "interrupted", None))

@@ -91,10 +91,16 @@ class GraphRunError(RunError):
 class BudgetExceeded(GraphRunError):
     """The guard of iterations, the width of a wave, or a budget of the host."""
 
-    def __init__(self, message: str, *, node_id: str | None = None, limit: Limit | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        node_id: str | None = None,
+        limit: Limit | tuple[str, int | None] = ("budget", None),
+    ) -> None:
         super().__init__(message, kind=ErrorKind.BUDGET_EXCEEDED, node_id=node_id)
         self.limit = limit
-        """The limit of a run that it was, where it was one."""
+        """The limit that was met, or its name and its value."""
 
 
 class Interrupted(GraphRunError):

@@ -142,7 +142,8 @@ class Execution:
             if options.max_iterations and self.count + len(wave) > options.max_iterations:
                 raise BudgetExceeded(
                     f"graph {graph.name!r} may route {options.max_iterations} nodes (max_iterations); "
-                    f"{self.count} are routed, and the next wave has {len(wave)}: {', '.join(wave)}"
+                    f"{self.count} are routed, and the next wave has {len(wave)}: {', '.join(wave)}",
+                    limit=("max_iterations", options.max_iterations),
                 )
             if len(wave) > 1 and options.parallel.enabled:
                 self._parallel = Wave(self, wave)

@@ -101,7 +101,8 @@ class Wave:
         if self._options.max_branches and len(ids) > self._options.max_branches:
             raise BudgetExceeded(
                 f"graph {execution.graph.name!r}: the wave {', '.join(ids)} has {len(ids)} branches; "
-                f"parallel.max_branches is {self._options.max_branches}"
+                f"parallel.max_branches is {self._options.max_branches}",
+                limit=("max_branches", self._options.max_branches),
             )
         self.branch_timeout = self._options.branch_timeout
         self._pre = execution.board.snapshot()

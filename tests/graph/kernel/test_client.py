@@ -31,6 +31,7 @@ from toolnexus.graph import (
     NodeContext,
     ParallelOptions,
     Registry,
+    Services,
     build,
 )
 from toolnexus.testing import ScriptedModel, call, reply
@@ -217,6 +218,20 @@ async def test_an_unknown_agent_is_not_found() -> None:
             await client.run(graph, "x")
     assert caught.value.kind == "not_found"
     assert caught.value.result.status == "error"
+
+
+async def test_agents_that_run_each_other_without_end_are_stopped() -> None:
+    """[GR-071] By a bound of how deep they lie, long before the interpreter's own."""
+    graphs: dict[str, Graph] = {}
+    document = {
+        "name": "g",
+        "entry": "a",
+        "nodes": [{"id": "a", "type": "agent", "config": {"agent": "g", "input": "again"}}],
+    }
+    graphs["g"] = build(document, Registry.standard(Services(agents=lambda: graphs)))
+    async with World().client as client:
+        result = await client.run(graphs["g"], "go")
+    assert (result.status, result.limit) == ("incomplete", "depth")
 
 
 async def test_limits_end_a_graph_incomplete() -> None:

@@ -17,6 +17,9 @@ from toolnexus.graph.registry import NodeType, Role
 from toolnexus.runtime.context import Runnable
 from toolnexus.runtime.snapshot import Waiting
 
+DEEPEST = 32
+"""How many runs may lie above one that an `agent` node starts."""
+
 
 class AgentConfig(BaseModel):
     """The config of an `agent` node."""
@@ -36,9 +39,15 @@ class AgentConfig(BaseModel):
 async def run(ctx: NodeContext, board: Board, config: AgentConfig) -> None:
     """Run the agent; its usage, limits and events are those of this run.
 
-    Raises `GraphRunError`: an unknown agent (not_found), one that stopped at a limit (budget_exceeded), and
-    with what it failed; `Interrupted` when it asks somebody.
+    Raises `GraphRunError`: an unknown agent (not_found), one too deep below others or one that stopped at a
+    limit (budget_exceeded), and with what it failed; `Interrupted` when it asks somebody.
     """
+    if len(ctx.rail.path) > DEEPEST:
+        raise BudgetExceeded(
+            f"agent {config.agent!r} would be the run number {len(ctx.rail.path) + 1} below one another, of "
+            f"{DEEPEST + 1} that may be; a graph that runs itself has no end",
+            limit=("depth", DEEPEST),
+        )
     agents = ctx.services.agents() if callable(ctx.services.agents) else ctx.services.agents
     target = _target(agents, config.agent)
     rail, stood, key = ctx.rail, ctx.rail.frame.stood, ctx.wave.partition("/")[2].replace("/", ".")
@@ -92,7 +101,7 @@ def _output(ctx: NodeContext, config: AgentConfig, result: RunResult) -> Any:
         hit = next((hit for hit in result.limits_hit if hit.path == result.path), None)
         raise BudgetExceeded(
             f"node {ctx.node_id!r}: agent {config.agent!r} stopped at the limit {hit or result.limit}",
-            limit=hit,
+            limit=hit or (result.limit or "budget", None),
         )
     output = result.output
     if hasattr(output, "model_dump"):
