@@ -23,7 +23,6 @@ from toolnexus.engine.models import Models
 from toolnexus.engine.options import check_store, run_settings
 from toolnexus.engine.overview import Overview
 from toolnexus.engine.roster import Roster, budgets, registry
-from toolnexus.engine.runner import LocalRunner
 from toolnexus.engine.scope import ToolSpec, as_tool
 from toolnexus.engine.stream import Stream, observed, raise_error
 from toolnexus.errors import ConfigError
@@ -188,10 +187,8 @@ class Client(Openable, Overview, Asked):
             self._redact.add(secret)
 
         self._spill = Spill()
-        self._runner = LocalRunner()
         self._new_run = partial(
             Run,
-            runner=self._runner,
             max_depth=max_sub_agent_depth,
             max_sub_agents=max_sub_agents,
             concurrency=(budget or Budget()).concurrency,

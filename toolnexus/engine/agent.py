@@ -1,46 +1,27 @@
-"""Agent: an immutable definition, and the loop that runs it."""
+"""Agent: an immutable definition. The loop that runs it is loaded by the first run."""
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from types import CoroutineType
 from typing import Any, cast
 
-from toolnexus.core.messages import MediaPart, Message, TextPart, ToolCallPart, close_transcript, user
-from toolnexus.core.model import ModelResponse
+from toolnexus.core.messages import MediaPart, Message, TextPart, user
 from toolnexus.core.options import expect, items
 from toolnexus.core.result import RunResult
 from toolnexus.core.usage import Budget
 from toolnexus.core.values import frozen
-from toolnexus.engine.background import hand_over, restore
-from toolnexus.engine.delegate import MODEL_OVERRIDE
-from toolnexus.engine.dispatch import run_tool_calls
-from toolnexus.engine.environment import ENVIRONMENT, MODEL, Environment
 from toolnexus.engine.options import run_settings
-from toolnexus.engine.output import OUTPUT, Answering, OutputType, output_type_of
-from toolnexus.engine.runner import result_of
+from toolnexus.engine.output import OutputType, output_type_of
 from toolnexus.engine.scope import Scope, ToolSpec
-from toolnexus.engine.turn import model_turn
-from toolnexus.engine.view import View
-from toolnexus.errors import ConfigError, RunError
+from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
-from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.questions import OnRequest
-from toolnexus.runtime.snapshot import open_requests
-from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS
-
-logger = logging.getLogger("toolnexus.agents")
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
-
-NUDGE = "Go on with the task. If all of it is done, give the final answer."
-CUT = "not run: the reply that asked for it was cut short"
-
-_LIMITS = {"length": "length", "refusal": "refusal", "cut": "connection"}
 
 
 @frozen(kw_only=True)
@@ -116,135 +97,14 @@ class Agent:
         object.__setattr__(self, "settings", settings)
         object.__setattr__(self, "output", output_type_of(self.output_type, f"{where}: "))
 
-    async def execute(self, input: Any, ctx: RunContext) -> Outcome:
+    def execute(self, input: Any, ctx: RunContext) -> CoroutineType[Any, Any, Outcome]:
         """The loop: turn, batch, turn, until the model calls nothing or a limit stops it.
 
         Raises `LimitReached`, `ModelError` and `OutputError`; the frame around it turns them into a result.
         """
-        ctx, environment, answering = await self._begin(input, ctx)
-        frame = ctx.frame
-        calls = frame.transcript[-1].tool_calls if frame.resumed is not None and frame.transcript else ()
-        if not calls:
-            frame.resumed = None  # nothing was open: what is called from now on is new
-            if (end := await self._rest(ctx)) is not None:
-                return end
-        while True:
-            frame.check_cancelled()
-            if frame.slot is not None and frame.slot.lost:
-                await frame.slot.regain()
-            view = environment.view(self, ctx)
-            if not calls:
-                said = await self._turn(ctx, view, answering)
-                if isinstance(said, Outcome):
-                    return said
-                calls = said
-            if calls:
-                end = await self._batch(ctx, view, calls)
-                if end is not None:
-                    return end
-                calls = ()
+        from toolnexus.engine.loop import run_agent
 
-    async def _begin(self, input: Any, ctx: RunContext) -> tuple[RunContext, Environment, Answering | None]:
-        """What is the same in every turn, and the input, or the point where the run stood."""
-        environment = ctx.get(ENVIRONMENT)
-        if environment is None:
-            raise ConfigError(f"agent {self.name!r} runs under a client: use client.run(agent, …)")
-        await environment.welcome(self)
-        frame = ctx.frame
-        model = ctx.get(MODEL_OVERRIDE) or environment.model(self, ctx)
-        if self.scope.denies_anything:
-            frame.denied = (*frame.denied, self.scope)
-        if frame.resumed is None:
-            frame.transcript += as_messages(input)
-        elif frame.resumed.state is not None:
-            raise RunError(f"what waits is no agent {self.name!r}; go on with the target that asked")
-        elif frame.resumed.definition not in ("", self._digest):
-            logger.warning("agent %r was changed while its run waited; it goes on as it is now", self.name)
-        view = environment.view(self, ctx)
-        answering = Answering.of(ctx.get(OUTPUT) or self.output, frame)
-        values = {MODEL: model, MODEL_OVERRIDE: None, OUTPUT: None}
-        reach = {READ_ROOTS: view.roots, CLOSED_ROOTS: view.closed}
-        ctx = ctx.having({**values, **reach})
-        if frame.resumed is not None and frame.resumed.background:
-            restore(ctx, environment.delegation(self, frame.denied).going_on(ctx))
-        return ctx, environment, answering
-
-    async def _turn(
-        self, ctx: RunContext, view: View, answering: Answering | None
-    ) -> Outcome | Sequence[ToolCallPart]:
-        """One request: the calls of its reply (none: go on), or how the run ends."""
-        frame, model = ctx.frame, ctx.get(MODEL)
-        assert model is not None
-        if frame.turns >= frame.max_turns:
-            return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
-        if frame.inbox:
-            frame.transcript += frame.inbox
-            frame.inbox.clear()
-        spec = answering.spec if answering is not None else None
-        response = await model_turn(ctx, model, system=view.system, tools=view.tools, output=spec)
-        frame.check_cancelled()
-        if response.stop in _LIMITS:
-            frame.transcript[:] = close_transcript(frame.transcript, CUT)
-            return Outcome(status="incomplete", limit=frame.hit(ctx.run, _LIMITS[response.stop], None))
-        calls = response.message.tool_calls
-        if not calls and (outcome := await self._ended(ctx, response, answering)) is not None:
-            return outcome
-        return calls
-
-    async def _batch(self, ctx: RunContext, view: View, calls: Sequence[ToolCallPart]) -> Outcome | None:
-        """Run the calls of one reply; how the run ends when it does not go on."""
-        frame = ctx.frame
-        if frame.journal is not None and frame.resumed is None:  # what is taken up is stored as it stood
-            await frame.journal(frame)
-        batch = await run_tool_calls(ctx, view, calls)
-        frame.transcript.append(Message("tool", batch.results))
-        frame.results.clear()
-        frame.check_cancelled()
-        if batch.stop is not None:
-            return Outcome(status="incomplete", limit=batch.stop)
-        if batch.waiting:
-            asked = open_requests(batch.waiting)
-            return Outcome(status="pending", requests=asked, waiting=batch.waiting, definition=self._digest)
-        if frame.journal is not None:
-            await frame.journal(frame)
-        return None
-
-    @property
-    def _digest(self) -> str:
-        """Of what the model is told of itself and may use, as far as it is written down."""
-        from hashlib import sha256
-
-        own = [getattr(entry, "name", "") for entry in self.scope.own]
-        said = [self.name, self.system_prompt, str(self.model), repr(self.scope.names), own]
-        return sha256(json.dumps(said).encode()).hexdigest()
-
-    async def _ended(
-        self, ctx: RunContext, response: ModelResponse, answering: Answering | None
-    ) -> Outcome | None:
-        """The end of the run at a reply without calls; None when it goes on."""
-        if response.stop == "paused" or ctx.frame.inbox:
-            return None
-        if ctx.frame.background is not None and ctx.frame.background.open:
-            return await self._rest(ctx)
-        outcome = Outcome() if answering is None else answering.outcome(response.message)
-        return None if outcome is None or await self._goes_on(ctx, outcome) else outcome
-
-    async def _rest(self, ctx: RunContext) -> Outcome | None:
-        """Nothing is left to do but what runs in the background: the end of the run when that asks, or
-        None, with its results before the model."""
-        background = ctx.frame.background
-        if background is None or not background.open or await hand_over(ctx):
-            return None
-        return Outcome(status="pending", definition=self._digest)
-
-    async def _goes_on(self, ctx: RunContext, outcome: Outcome) -> bool:
-        """Whether `should_continue` wants more; then the nudge is in the transcript."""
-        if self.should_continue is None:
-            return False
-        if not await settled(self.should_continue(result_of(ctx, outcome))):
-            return False
-        ctx.frame.transcript.append(user(NUDGE))
-        return True
+        return run_agent(self, input, ctx)
 
 
 def as_messages(input: Any) -> list[Message]:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolnexus.core.events import Event
@@ -23,7 +24,6 @@ from toolnexus.engine.life import Life
 from toolnexus.engine.models import Models
 from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
 from toolnexus.engine.roster import Roster
-from toolnexus.engine.runner import Journal, LocalRunner, waiting_result
 from toolnexus.engine.stream import raise_error
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.protocols.http import HTTP_POOL
@@ -40,6 +40,7 @@ from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
 from toolnexus.tools.gather import Sources
 
 if TYPE_CHECKING:
+    from toolnexus.engine.runner import Journal, LocalRunner
     from toolnexus.models.prices import Prices
 
 MAIN = "main"
@@ -57,7 +58,6 @@ class Asked:
     _roster: Roster
     _redact: Redactor
     _prices: Prices | None
-    _runner: LocalRunner
     _new_run: Callable[..., Run]
     _spill: Spill
     _processes: ProcessGroups
@@ -65,6 +65,12 @@ class Asked:
     _on_request: OnRequest | None
     _asker: Asker | None
     _life: Life
+
+    @cached_property
+    def _runner(self) -> LocalRunner:
+        from toolnexus.engine.runner import LocalRunner
+
+        return LocalRunner()
 
     def _target(self, target: Runnable | str) -> Runnable:
         expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
@@ -153,7 +159,7 @@ class Asked:
 
     def _run(self, conversation: str | None, reader: Callable[[Event], None] | None = None) -> Run:
         emit = Emitter(reader) if reader is not None else None
-        return self._new_run(emit=emit, tracing=followers(conversation, self._redact))
+        return self._new_run(runner=self._runner, emit=emit, tracing=followers(conversation, self._redact))
 
     def _host(self) -> dict[ContextKey[Any], Any]:
         skills = self._sources.skills
@@ -235,6 +241,8 @@ class Asked:
             assert not isinstance(waiting, str)
             snapshot = Snapshot.from_json(waiting)
             if not ((new := taken(snapshot, given)) or asks):
+                from toolnexus.engine.runner import waiting_result
+
                 return waiting_result(snapshot, snapshot.frame.messages)
             whole = replace(snapshot, answers={**snapshot.answers, **new})
             return raise_error(await body((), [], None, whole))

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from toolnexus.core.tools import Tool
-from toolnexus.engine.background import stop_tool, wait_tool
-from toolnexus.engine.delegate import Delegation, task_tool
 from toolnexus.engine.models import Models
 from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
@@ -20,6 +18,7 @@ from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
 
 if TYPE_CHECKING:
+    from toolnexus.engine.delegate import Delegation
     from toolnexus.tools.skills import SkillSet, SkillSource
 
 MODEL: ContextKey[Model] = ContextKey("model")
@@ -141,14 +140,18 @@ class Environment:
     def task(self, agent: Definition, denied: Sequence[Denial] = ()) -> Tool | None:
         """The `task` tool of `agent`, or None when it has nobody to delegate to or may not."""
         may = agent.scope.offers_task and "task" not in self.sources.denied
-        delegation = self.delegation(agent, denied)
-        if not may or not delegation.targets:
+        if not may or not self.targets(agent, denied):
             return None
+        from toolnexus.engine.delegate import task_tool
+
+        delegation = self.delegation(agent, denied)
         catalog = [self._line(target, (agent.scope, *denied)) for target in delegation.targets.values()]
         return task_tool(delegation, catalog)
 
     def delegation(self, agent: Definition, denied: Sequence[Denial] = ()) -> Delegation:
         """Whom `agent` may start, and how."""
+        from toolnexus.engine.delegate import Delegation
+
         return Delegation(self.targets(agent, denied), self.allowed_models, self.task_options)
 
     @property
@@ -160,6 +163,8 @@ class Environment:
         """What comes with `task`: the tools for runs in the background, where the host turned them on."""
         if "task_background" not in self.task_options:
             return []
+        from toolnexus.engine.background import stop_tool, wait_tool
+
         tools = [tool for tool in (wait_tool(), stop_tool()) if tool.name not in self.sources.denied]
         return [tool for tool in tools if not any(d.denies(tool) for d in (agent.scope, *denied))]
 

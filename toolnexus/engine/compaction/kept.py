@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolnexus.core.messages import Message, user
-from toolnexus.engine.agent import NUDGE
 from toolnexus.engine.background import AT_REST
 from toolnexus.engine.compaction.parts import LEAST_RESULT, longest_result, shortened, tail_start
 from toolnexus.engine.given_up import AT_END
+from toolnexus.engine.loop import NUDGE
 
 Count = Callable[[Sequence[Message]], int]
 
