@@ -35,7 +35,6 @@ from toolnexus.runtime.context import (
     Runnable,
 )
 from toolnexus.runtime.counts import Counts
-from toolnexus.runtime.outbox import Outbox
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.spill import Spill
@@ -285,6 +284,8 @@ class Client(Openable, Overview, Asked):
         block ends. Leaving early cancels the run and raises nothing; `s.result` then holds what it
         had done.
         """
+        from toolnexus.runtime.outbox import Outbox
+
         outbox = Outbox()
         chosen = self._main if target is None else self._target(target)
         check_id(conversation)
@@ -328,6 +329,8 @@ class Client(Openable, Overview, Asked):
         scratchpad: Scratchpad | None = None,
     ) -> AsyncGenerator[Stream]:
         """`resume`, observed like `stream`: its failures are raised when the block ends."""
+        from toolnexus.runtime.outbox import Outbox
+
         outbox, values = Outbox(), _handed_in(deps, scratchpad)
         async with observed(outbox, self._resume(waiting, answers, target, values, outbox.put)) as stream:
             yield stream

@@ -15,7 +15,8 @@ from typing import Any
 from toolnexus.core.events import Event
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.tools import ToolResult
-from toolnexus.runtime.context import Emitter, RunContext
+from toolnexus.runtime.context import RunContext
+from toolnexus.runtime.emitter import Emitter
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.tools.invoke import detached, invoke
 from toolnexus.tools.mcp import McpSource

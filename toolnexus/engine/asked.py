@@ -27,7 +27,7 @@ from toolnexus.engine.roster import Roster
 from toolnexus.engine.stream import raise_error
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.protocols.http import HTTP_POOL
-from toolnexus.runtime.context import ContextKey, Emitter, Run, RunContext, Runnable, RunSettings
+from toolnexus.runtime.context import ContextKey, Run, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
@@ -42,6 +42,7 @@ from toolnexus.tools.gather import Sources
 if TYPE_CHECKING:
     from toolnexus.engine.runner import Journal, LocalRunner
     from toolnexus.models.prices import Prices
+    from toolnexus.runtime.emitter import Emitter
 
 MAIN = "main"
 
@@ -158,7 +159,11 @@ class Asked:
             )
 
     def _run(self, conversation: str | None, reader: Callable[[Event], None] | None = None) -> Run:
-        emit = Emitter(reader) if reader is not None else None
+        emit: Emitter | None = None
+        if reader is not None:
+            from toolnexus.runtime.emitter import Emitter
+
+            emit = Emitter(reader)
         return self._new_run(runner=self._runner, emit=emit, tracing=followers(conversation, self._redact))
 
     def _host(self) -> dict[ContextKey[Any], Any]:

@@ -17,7 +17,8 @@ from toolnexus.engine.costs import needed_prices, priced
 from toolnexus.engine.masking import masked
 from toolnexus.errors import ConfigError, LimitReached, ModelContextError
 from toolnexus.models.base import Model
-from toolnexus.runtime.context import Emitter, Frame, RunContext
+from toolnexus.runtime.context import Frame, RunContext
+from toolnexus.runtime.emitter import Emitter
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.redact import Masking, Redactor
 from toolnexus.runtime.tracing import Tracing

@@ -5,17 +5,16 @@ Above: the client. Below: `hosted` (request on its way), `openai_request`, `open
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
+from toolnexus.core.tools import Tool
 from toolnexus.models.encode import Encoded, dumps, remembered
 from toolnexus.models.hosted import Reading
 from toolnexus.models.keys import Provider
 from toolnexus.models.openai_media import OpenAIMedia
-from toolnexus.models.openai_reply import OpenAIReading
-from toolnexus.models.openai_request import encode_message, encode_tools
 from toolnexus.models.structured import Way
 
 
@@ -66,6 +65,8 @@ class OpenAIModel(OpenAIMedia):
         origin, memo = self.origin, request.memo
         known = memo.get(origin)
         if known is None:
+            from toolnexus.models.openai_request import encode_message
+
             known = memo[origin] = Encoded(partial(encode_message, origin=origin))
         messages: list[bytes] = known.all(request.messages)
         if request.system:
@@ -74,7 +75,15 @@ class OpenAIModel(OpenAIMedia):
             messages = [remembered(memo, key, request.system, lambda: dumps(system)), *messages]
         if not request.tools:
             return b"", messages
-        return self._offer(request, encode_tools), messages
+        return self._offer(request, _encoded), messages
 
     def _reading(self, sink: ModelSink | None) -> Reading:
+        from toolnexus.models.openai_reply import OpenAIReading
+
         return OpenAIReading(self.origin, sink, self._redact)
+
+
+def _encoded(tools: Sequence[Tool]) -> bytes:
+    from toolnexus.models.openai_request import encode_tools
+
+    return encode_tools(tools)

@@ -6,22 +6,23 @@ Above: `openai`, which has these methods. Below: `hosted` (request on its way), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolnexus.core.modalities import (
-    EmbeddingRequest,
-    Embeddings,
-    ImageRequest,
-    MediaReply,
-    SpeechRequest,
-    Transcript,
-    TranscriptionRequest,
-)
 from toolnexus.errors import ConfigError
-from toolnexus.models import openai_media_forms as forms
 from toolnexus.models.encode import dumps
 from toolnexus.models.hosted import HostedModel
 from toolnexus.models.wire import MediaWire
+
+if TYPE_CHECKING:
+    from toolnexus.core.modalities import (
+        EmbeddingRequest,
+        Embeddings,
+        ImageRequest,
+        MediaReply,
+        SpeechRequest,
+        Transcript,
+        TranscriptionRequest,
+    )
 
 T = TypeVar("T")
 
@@ -31,6 +32,8 @@ class OpenAIMedia(HostedModel):
 
     async def generate_images(self, request: ImageRequest) -> MediaReply:
         """Images for a text. Raises `ConfigError` for a seed and an aspect ratio, and `ModelError`."""
+        from toolnexus.models import openai_media_forms as forms
+
         body = dumps(forms.image_body(self.name, request))
         return await self._posted("/images/generations", body, lambda reply: forms.images(reply, request))
 
@@ -39,6 +42,8 @@ class OpenAIMedia(HostedModel):
 
         Raises `ConfigError` without a voice and for what the style does not have, and `ModelError`.
         """
+        from toolnexus.models import openai_media_forms as forms
+
         body, wire = dumps(forms.speech_body(self.name, request)), self._media_wire
 
         async def attempt() -> MediaReply:
@@ -49,6 +54,8 @@ class OpenAIMedia(HostedModel):
 
     async def transcribe(self, request: TranscriptionRequest) -> Transcript:
         """The text of the sound. Raises `ConfigError` for what is no sound, and `ModelError`."""
+        from toolnexus.models import openai_media_forms as forms
+
         fields, file = forms.transcription_form(self.name, request)
         wire = self._media_wire
 
@@ -60,11 +67,21 @@ class OpenAIMedia(HostedModel):
 
     async def embed(self, request: EmbeddingRequest) -> Embeddings:
         """A vector for each text. Raises `ModelError`."""
+        from toolnexus.models import openai_media_forms as forms
+
         body = dumps(forms.embedding_body(self.name, request))
         return await self._posted("/embeddings", body, lambda reply: forms.embeddings(reply, request))
 
     def check(self, request: Any) -> None:
         """Raises `ConfigError` for what the endpoint cannot be asked; sends nothing."""
+        from toolnexus.core.modalities import (
+            EmbeddingRequest,
+            ImageRequest,
+            SpeechRequest,
+            TranscriptionRequest,
+        )
+        from toolnexus.models import openai_media_forms as forms
+
         if isinstance(request, ImageRequest):
             forms.image_body(self.name, request)
         elif isinstance(request, EmbeddingRequest):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from toolnexus.core.events import LimitHit, ToolProgress
 from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit, RunResult, Status
 from toolnexus.core.suspension import Answer, Request
@@ -84,7 +83,7 @@ class Outcome:
     limit: Limit | None = None
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
-    waiting: Mapping[str, Waiting] = field(default_factory=dict[str, Waiting])
+    waiting: Mapping[str, Waiting] = field(default_factory=dict[str, "Waiting"])
     """By call id: what a pending run waits for. The last message has the results of that batch. A run
     without calls has one entry for each question, by the id of that."""
     state: Any = None
@@ -348,6 +347,8 @@ class Frame:
         self.limits.append(limit)
         run.limits.append(limit)
         if run.emit is not None:
+            from toolnexus.core.events import LimitHit
+
             run.emit(LimitHit(path=self.path, hit=limit))
         return limit
 
@@ -484,6 +485,8 @@ class ToolContext:
         """Report progress as a `ToolProgress` event. Costs nothing when nobody reads."""
         run = self.context.run
         if run.emit is not None:
+            from toolnexus.core.events import ToolProgress
+
             told = run.redact.within(data)
             run.emit(
                 ToolProgress(path=self.path, call_id=self.call.id, message=run.redact(message), data=told)
