@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from toolnexus.core.messages import Message, Prompt, close_transcript
@@ -15,7 +15,6 @@ from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.engine.record import Record
-from toolnexus.engine.runner import Journal
 from toolnexus.engine.stored import INTERRUPTED, StoredRun, given_up, has_ended, is_taken
 from toolnexus.engine.transcripts import RESERVED, Transcripts
 from toolnexus.errors import ConfigError, RunError, StoreConflict, StoreError
@@ -23,6 +22,9 @@ from toolnexus.runtime.context import ContextKey
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, taken
 from toolnexus.stores.base import Store
+
+if TYPE_CHECKING:
+    from toolnexus.engine.runner import Journal
 
 logger = logging.getLogger("toolnexus.conversations")
 

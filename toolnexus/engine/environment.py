@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from toolnexus.core.tools import Tool
-from toolnexus.engine.models import Models
 from toolnexus.engine.scope import Scope
 from toolnexus.engine.view import View
 from toolnexus.errors import ConfigError
-from toolnexus.models.base import Model
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable
-from toolnexus.runtime.rights import Denial
 from toolnexus.tools.gather import Sources, skill_sources
 from toolnexus.tools.source import safely_named
 from toolnexus.tools.toolkit import Toolkit, assemble
 
 if TYPE_CHECKING:
     from toolnexus.engine.delegate import Delegation
+    from toolnexus.engine.models import Models
+    from toolnexus.models.base import Model
+    from toolnexus.runtime.rights import Denial
     from toolnexus.tools.skills import SkillSet, SkillSource
 
 MODEL: ContextKey[Model] = ContextKey("model")

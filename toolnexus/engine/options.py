@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.core.options import count, expect, expect_callable, items, wrong
 from toolnexus.core.usage import Budget
@@ -12,8 +12,10 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.registry import checked_model
 from toolnexus.runtime.context import RunSettings
 from toolnexus.runtime.hooks import HookSet
-from toolnexus.runtime.rights import Permissions
 from toolnexus.stores.base import Store
+
+if TYPE_CHECKING:
+    from toolnexus.runtime.rights import Permissions
 
 
 def run_settings(

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from toolnexus.core.messages import Message, user
-from toolnexus.core.model import OutputSpec
 from toolnexus.engine.output_text import ABSENT, json_values, whole
 from toolnexus.errors import ConfigError, OutputError
 from toolnexus.runtime.context import ContextKey, Frame, Outcome
+
+if TYPE_CHECKING:
+    from toolnexus.core.model import OutputSpec
 
 MAX_PROBLEMS = 10
 """How many wrong fields a repair names."""

@@ -6,23 +6,25 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolnexus.core.names import did_you_mean, sanitize
 from toolnexus.core.tools import Tool
-from toolnexus.core.usage import Budget
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.deferred import NAME as TOOL_SEARCH
-from toolnexus.engine.environment import Environment
 from toolnexus.engine.scope import Known, Scope
 from toolnexus.errors import ConfigError, NameConflict, UnknownNames
-from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable, RunSettings
-from toolnexus.runtime.redact import Redactor
-from toolnexus.runtime.rights import Permissions
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS
 from toolnexus.tools.gather import skill_sources
 from toolnexus.tools.source import ToolSource, secrets_of
+
+if TYPE_CHECKING:
+    from toolnexus.core.usage import Budget
+    from toolnexus.engine.environment import Environment
+    from toolnexus.models.base import Model
+    from toolnexus.runtime.redact import Redactor
+    from toolnexus.runtime.rights import Permissions
 
 logger = logging.getLogger("toolnexus.tools")
 

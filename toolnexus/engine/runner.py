@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolnexus.core.events import RunFinished, RunStarted, SubAgentFinished, SubAgentStarted
 from toolnexus.core.messages import Message, ToolResultPart, close_transcript
@@ -33,11 +33,13 @@ from toolnexus.runtime.context import (
 from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
-from toolnexus.runtime.past import Kept
 from toolnexus.runtime.questions import Asker
-from toolnexus.runtime.rights import Permissions
 from toolnexus.runtime.slots import Slot
 from toolnexus.runtime.snapshot import FramePoint, Snapshot
+
+if TYPE_CHECKING:
+    from toolnexus.runtime.past import Kept
+    from toolnexus.runtime.rights import Permissions
 
 NO_TEXT = "The run ended without any text."
 

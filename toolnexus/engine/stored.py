@@ -17,9 +17,6 @@ from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.values import frozen
 from toolnexus.core.wire import message_from_json
-from toolnexus.engine.dispatch import OUTCOME_UNKNOWN
-from toolnexus.engine.given_up import all_given_up, notes_of
-from toolnexus.engine.runner import waiting_result
 from toolnexus.errors import RunError, Suspended
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.redact import Redactor
@@ -101,6 +98,8 @@ class StoredRun:
 
     def result(self, messages: Sequence[Message]) -> RunResult:
         """The run as it stands, when nothing is done."""
+        from toolnexus.engine.runner import waiting_result
+
         result = waiting_result(self.snapshot, close_transcript(messages, INTERRUPTED))
         if self.resumed_by is None:
             return result
@@ -138,6 +137,9 @@ class StoredRun:
 
     def ending(self, loaded: Sequence[Message], redact: Redactor) -> Ending:
         """What closes its calls, with the results that are there, and what is left of the runs below."""
+        from toolnexus.engine.dispatch import OUTCOME_UNKNOWN
+        from toolnexus.engine.given_up import all_given_up, notes_of
+
         frame, answers = self.snapshot.frame, self.snapshot.answers
         ledger = Ledger.from_json(self.snapshot.ledger)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolnexus.core.events import Event
-from toolnexus.core.result import RunResult
 from toolnexus.errors import RunError
 from toolnexus.runtime.concurrency import stop
-from toolnexus.runtime.outbox import Outbox
+
+if TYPE_CHECKING:
+    from toolnexus.core.events import Event
+    from toolnexus.core.result import RunResult
+    from toolnexus.runtime.outbox import Outbox
 
 
 class Stream:

@@ -7,9 +7,10 @@ Above: `engine/turn.py` is the only caller. Below: `openai`, `anthropic`, `funct
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from toolnexus.core.model import ModelRequest, ModelResponse
+if TYPE_CHECKING:
+    from toolnexus.core.model import ModelRequest, ModelResponse
 
 
 @runtime_checkable

@@ -12,11 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
-from toolnexus.core.tools import Tool
-from toolnexus.core.usage import Usage
 from toolnexus.errors import (
     ConfigError,
     ModelConnectionError,
@@ -31,6 +28,11 @@ from toolnexus.models.retry import Broken, RetryPolicy, with_retries
 from toolnexus.models.structured import Way, Ways
 from toolnexus.models.wire import Wire
 from toolnexus.runtime.redact import Redactor
+
+if TYPE_CHECKING:
+    from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
+    from toolnexus.core.tools import Tool
+    from toolnexus.core.usage import Usage
 
 BodyTransform = Callable[[dict[str, Any]], dict[str, Any]]
 M = TypeVar("M", bound="HostedModel")

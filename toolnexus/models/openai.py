@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
-from toolnexus.core.tools import Tool
 from toolnexus.models.encode import Encoded, dumps, remembered
-from toolnexus.models.hosted import Reading
-from toolnexus.models.keys import Provider
 from toolnexus.models.openai_media import OpenAIMedia
-from toolnexus.models.structured import Way
+
+if TYPE_CHECKING:
+    from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
+    from toolnexus.core.tools import Tool
+    from toolnexus.models.hosted import Reading
+    from toolnexus.models.keys import Provider
+    from toolnexus.models.structured import Way
 
 
 class OpenAIModel(OpenAIMedia):

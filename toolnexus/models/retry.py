@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolnexus.core.model import ModelRequest, ModelResponse
 from toolnexus.core.values import frozen
 from toolnexus.errors import ConfigError, ModelError, ModelHTTPError
+
+if TYPE_CHECKING:
+    from toolnexus.core.model import ModelRequest, ModelResponse
 
 T = TypeVar("T")
 

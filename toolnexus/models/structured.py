@@ -11,14 +11,16 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolnexus.core.messages import Part, TextPart, ToolCallPart
-from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 from toolnexus.core.schema import original_keys
 from toolnexus.core.strict_json import decode
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError, ModelHTTPError
+
+if TYPE_CHECKING:
+    from toolnexus.core.model import ModelRequest, ModelResponse, OutputSpec
 
 Way = Literal["native", "tool", "prompt"]
 

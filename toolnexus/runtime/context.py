@@ -11,31 +11,33 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit, RunResult, Status
-from toolnexus.core.suspension import Answer, Request
-from toolnexus.core.tools import Tool
-from toolnexus.core.usage import Budget
 from toolnexus.core.values import frozen, mutable
-from toolnexus.runtime.background import Background
-from toolnexus.runtime.counts import Counts
-from toolnexus.runtime.deadline import Deadline
-from toolnexus.runtime.emitter import Emitter
-from toolnexus.runtime.hooks import HookSet
-from toolnexus.runtime.ledger import Ledger
-from toolnexus.runtime.past import Kept
-from toolnexus.runtime.pricing import Pricing
-from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
-from toolnexus.runtime.relays import Relays
-from toolnexus.runtime.rights import Denial, Permissions
-from toolnexus.runtime.runner import Runner
 from toolnexus.runtime.slots import Slot, Slots
-from toolnexus.runtime.snapshot import FramePoint, Waiting
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.tracing import ToolSpan, Trace, Tracing
+
+if TYPE_CHECKING:
+    from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
+    from toolnexus.core.suspension import Answer, Request
+    from toolnexus.core.tools import Tool
+    from toolnexus.core.usage import Budget
+    from toolnexus.runtime.background import Background
+    from toolnexus.runtime.counts import Counts
+    from toolnexus.runtime.deadline import Deadline
+    from toolnexus.runtime.emitter import Emitter
+    from toolnexus.runtime.hooks import HookSet
+    from toolnexus.runtime.ledger import Ledger
+    from toolnexus.runtime.past import Kept
+    from toolnexus.runtime.pricing import Pricing
+    from toolnexus.runtime.questions import Asker, OnRequest
+    from toolnexus.runtime.relays import Relays
+    from toolnexus.runtime.rights import Denial, Permissions
+    from toolnexus.runtime.runner import Runner
+    from toolnexus.runtime.snapshot import FramePoint, Waiting
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolnexus.core.messages import ToolCallPart
-from toolnexus.core.model import ModelRequest, ModelResponse
-from toolnexus.core.result import RunResult
-from toolnexus.core.tools import Tool, ToolResult
-from toolnexus.core.usage import Usage
 from toolnexus.core.values import frozen
 
 if TYPE_CHECKING:
+    from toolnexus.core.messages import ToolCallPart
+    from toolnexus.core.model import ModelRequest, ModelResponse
+    from toolnexus.core.result import RunResult
+    from toolnexus.core.tools import Tool, ToolResult
+    from toolnexus.core.usage import Usage
     from toolnexus.runtime.context import RunContext
 
 
