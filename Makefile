@@ -25,7 +25,7 @@ check: $(VENV)/.dev  ## ruff and pyright strict
 docs: $(VENV)/.docs  ## the site, site/index.html; a dead link is an error
 	@echo "toolnexus: building the site (a few seconds)"
 	@rm -rf site
-	@$(BIN)/sphinx-build -q -W --keep-going docs site
+	@$(BIN)/sphinx-build -q -E -W --keep-going -d build/doctrees docs site
 	@echo site/index.html
 
 wheel: $(VENV)/.dev  ## dist/*.whl

@@ -19,7 +19,6 @@ html_copy_source = False
 extensions = ["myst_parser"]
 myst_heading_anchors = 3
 exclude_patterns = ["conf.py"]
-nitpicky = True
 
 
 def _contents(index: str) -> str:
@@ -34,10 +33,10 @@ def _contents(index: str) -> str:
 
 def _programs(page: str) -> str:
     """The page of examples with what is in their folders."""
-    for folder in sorted(path for path in EXAMPLES.iterdir() if path.is_dir()):
-        title, _, about = (folder / "README.md").read_text().partition("\n")
+    for readme in sorted(EXAMPLES.glob("*/README.md")):
+        title, _, about = readme.read_text().partition("\n")
         page += f"\n#{title}\n{about.replace('](../../', '](../')}\n"
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(readme.parent.rglob("*")):
             if file.suffix in (".py", ".yaml", ".toml", ".js", ".md") and file.name != "README.md":
                 kind = {".py": "python", ".md": "markdown"}.get(file.suffix, file.suffix[1:])
                 page += f"\n`{file.relative_to(EXAMPLES)}`\n\n````{kind}\n{file.read_text()}````\n"

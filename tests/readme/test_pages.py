@@ -27,7 +27,7 @@ runpy.run_path({str(ROOT / "tests/servers/rough_mcp.py")!r}, run_name="__main__"
 """
 AGENT = "---\nname: scout\ndescription: Looks around.\n---\nYou look around.\n"
 GIVEN = """
-from toolnexus import Agent
+import toolnexus as _toolnexus
 
 class page:
     async def screenshot():
@@ -45,6 +45,7 @@ def look(path: str) -> str:
     '''Look at a file.'''
     return "seen"
 
+explore = _toolnexus.Agent(name="explore")
 png = ""
 """
 """What the pages say is the reader's own."""
@@ -60,8 +61,8 @@ class Page:
     out: list[str] = field(default_factory=list[str])
     then: str = ""
     """Run behind the programs of the page."""
-    given: str = GIVEN
     change: tuple[str, str] = ("", "")
+    """A text in the programs, and what stands for it in this test."""
 
     @property
     def blocks(self) -> list[tuple[str, str]]:
@@ -167,7 +168,6 @@ PAGES = [
         ["Fine."],
         {"fixtures/a": "", "tests/a": ""},
         then="from pathlib import Path; test_the_notes_are_read(Path('tests')); assert result.text == 'fine'",
-        given=f"{GIVEN}\nexplore = Agent(name='explore')\n",
     ),
     Page("typed-answers", ['{"risk": 3}'], out=["3 []"]),
     Page("media", ["Too much.", "The same."], {"bill.pdf": "%PDF-1.4\n%%EOF\n"}),
@@ -189,7 +189,7 @@ async def test_what_a_page_shows_runs(
     lay(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     made: dict[str, Any] = {"__name__": "page"}
-    exec(page.given, made)
+    exec(GIVEN, made)
     async with ScriptedEndpoint(page.turns) as endpoint:
         for name, value in surroundings(endpoint.url).items():
             monkeypatch.setenv(name, value)
@@ -266,8 +266,8 @@ def test_every_program_of_the_docs_is_run_by_a_test() -> None:
             assert any(named.search(text) and "docs" in text for text in texts), name
 
 
-def test_every_example_is_on_its_page_and_on_the_first_one() -> None:
-    """[DOC-16] docs/examples.md has all of them; the README names them."""
+def test_every_example_is_on_its_page() -> None:
+    """[DOC-16] docs/examples.md has all of them."""
     folders = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "README.md").exists())
     page = (DOCS / "examples.md").read_text()
     assert sorted(re.findall(r"\]\(\.\./examples/([\w-]+)\)", page)) == folders
