@@ -24,6 +24,7 @@ from toolnexus.graph.errors import BudgetExceeded, GraphRunError, Interrupted
 from toolnexus.graph.execute import Execution
 from toolnexus.graph.host import Interrupt, RunInfo
 from toolnexus.runtime.context import Frame, Outcome, RunContext
+from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.snapshot import Waiting, open_requests
 
 if TYPE_CHECKING:
@@ -273,8 +274,20 @@ class ContextHost:
                 run.emit(Pending(path=frame.path, request=asked))
             if frame.asker is None:
                 raise Interrupted("user_input", asked.prompt, waiting={key: Waiting(requests=(asked,))})
-            answer = await frame.asker.ask(asked, frame)
+            answer = await self._put(asked, frame.asker)
         return _answered(answer)
+
+    async def _put(self, asked: Request, asker: Asker) -> Answer:
+        """The answer of whoever is asked. Raises `GraphRunError` (not_available) when that fails."""
+        try:
+            return await asker.ask(asked, self._ctx.frame)
+        except LimitReached:
+            raise
+        except Exception as error:
+            why = self._ctx.run.redact(f"{type(error).__name__}: {error}")
+            raise GraphRunError(
+                f"nobody could answer: {why} (the question was: {asked.prompt})", kind="not_available"
+            ) from error
 
     async def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See `Host`."""

@@ -1,0 +1,258 @@
+"""A graph behind every door: as a target of `task`, over A2A and MCP; waiting, cancelled, after a restart."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from google.protobuf.json_format import MessageToDict
+from mcp import Client as McpClient
+from mcp import MCPError
+
+from tests.serving.callers import asked as questions
+from tests.serving.callers import calling, said, state, text
+from toolnexus import (
+    Answer,
+    Client,
+    FunctionModel,
+    MemoryStore,
+    ModelRequest,
+    SqliteStore,
+    Store,
+    ToolCallPart,
+    assistant,
+    serve,
+)
+from toolnexus.graph import Board, BuildOptions, Graph, NodeContext, ParallelOptions, Registry, build
+
+pytestmark = pytest.mark.anyio
+both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
+DOCUMENT: Mapping[str, Any] = {
+    "name": "desk",
+    "entry": "first",
+    "nodes": [
+        {"id": "first", "type": "note"},
+        {"id": "left", "type": "ask"},
+        {"id": "right", "type": "ask"},
+        {"id": "last", "type": "tell"},
+    ],
+    "edges": [
+        {"from": "first", "to": "left"},
+        {"from": "first", "to": "right"},
+        {"from": "left", "to": "last"},
+        {"from": "right", "to": "last"},
+        {"from": "last", "to": "__end__"},
+    ],
+}
+ONCE = ["first", "last"]
+
+
+class Desk:
+    """A graph with two nodes at once that do what they are told: `ask x` asks a person, `hang x` waits for
+    ever, others repeat it; and what became of it."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.hanging = asyncio.Barrier(3)
+        self.stopped: list[str] = []
+        self.both_stopped = asyncio.Event()
+        registry = Registry()
+
+        @registry.node_type("note")
+        async def note(ctx: NodeContext, board: Board, config: Any) -> None:  # pyright: ignore
+            self.ran.append(ctx.node_id)
+
+        @registry.node_type("ask")
+        async def ask(ctx: NodeContext, board: Board, config: Any) -> None:  # pyright: ignore
+            what, _, rest = board.main[-1].text.partition(" ")
+            if what == "hang":
+                await self._hang(ctx.node_id)
+            if what == "ask":
+                question = {"parts": [{"type": "text", "text": f"{rest} {ctx.node_id}?"}]}
+                answer = await ctx.ask_user(question)
+                rest = answer["parts"][0]["text"] if answer else "nobody"
+            board[ctx.node_id] = rest or what
+
+        @registry.node_type("tell")
+        async def tell(ctx: NodeContext, board: Board, config: Any) -> None:  # pyright: ignore
+            self.ran.append(ctx.node_id)
+            board.append("", assistant(f"{board['left']}, {board['right']}"))
+
+        @registry.node_type("count")
+        async def count(ctx: NodeContext, board: Board, config: Any) -> None:  # pyright: ignore
+            board["count"] = len(board.main[-1].text)
+
+        options = BuildOptions(parallel=ParallelOptions(enabled=True))
+        self.graph: Graph = build(DOCUMENT, registry, options, description="Does what the desk does.")
+        counts = {"name": "counts", "entry": "c", "nodes": [{"id": "c", "type": "count"}]}
+        self.counts: Graph = build(counts, registry)
+
+    async def _hang(self, name: str) -> None:
+        try:
+            await self.hanging.wait()
+            await asyncio.Event().wait()
+        finally:
+            self.stopped.append(name)
+            if len(self.stopped) == 2:
+                self.both_stopped.set()
+
+    def client(self, store: Store | None = None) -> Client:
+        def brain(request: ModelRequest) -> Any:
+            last = request.messages[-1]
+            if last.role == "tool":
+                return last.tool_results[0].output
+            return assistant("", ToolCallPart("c1", "task", f'{{"agent": "desk", "prompt": "{last.text}"}}'))
+
+        return Client(model=FunctionModel(brain), builtins=False, agents=[self.graph], store=store)
+
+
+async def test_a_graph_below_task_waits_and_goes_on() -> None:
+    """[GR-610] Another client needs the store alone; answers may come one by one."""
+    desk, store = Desk(), MemoryStore()
+    async with desk.client(store) as one:
+        waiting = await one.ask("ask x", conversation="c")
+        assert [r.prompt for r in waiting.pending] == ["x left?", "x right?"]
+        left, right = [Answer(id=r.id, data=d) for r, d in zip(waiting.pending, ("l", "r"), strict=True)]
+        waiting = await one.resume("c", [right])
+        assert [r.prompt for r in waiting.pending] == ["x left?"]
+    async with desk.client(store) as other:
+        result = await other.resume("c", [left])
+    assert (result.status, result.text) == ("done", "l, r")
+    assert desk.ran == ONCE
+
+
+async def test_a_cancel_reaches_a_graph_below_task() -> None:
+    """[GR-610] Every branch of it; and the conversation can be asked again."""
+    desk = Desk()
+    async with desk.client() as one, asyncio.timeout(10):
+        running = asyncio.create_task(one.ask("hang x", conversation="c"))
+        await desk.hanging.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert sorted(desk.stopped) == ["left", "right"] and desk.ran == ["first"]
+        assert (await one.ask("x", conversation="c")).text == "x, x"
+
+
+# ---- A2A
+
+
+@asynccontextmanager
+async def agent(
+    desk: Desk, target: Any, store: Store | None = None, **a2a: Any
+) -> AsyncGenerator[tuple[str, Client]]:
+    async with desk.client(store) as one, serve(one, a2a={"agent": target, **a2a}) as server:
+        yield server.url, one
+
+
+async def test_a_graph_answers_over_a2a() -> None:
+    """[GR-611] By its registered name or as it is; variables come out as data, where no model spoke."""
+    desk = Desk()
+    for target in ("desk", desk.graph):
+        async with agent(desk, target) as (url, _), calling(url) as caller:
+            task = await caller.send("hello")
+            assert (state(task), text(task)) == ("completed", "hello, hello")
+    async with agent(desk, desk.counts) as (url, _), calling(url) as caller:
+        (part,) = (await caller.send("hello")).artifacts[0].parts
+        assert MessageToDict(part.data) == {"count": 5}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_served_graph_asks_and_goes_on_in_its_task(streaming: bool) -> None:
+    """[GR-611] `input-required` with every question; answered one by one, nothing finished runs again."""
+    desk = Desk()
+    async with agent(desk, desk.graph) as (url, _), calling(url, streaming=streaming) as caller:
+        task = await caller.send("ask x")
+        assert (state(task), said(task)) == ("input_required", "x left?")
+        assert [q["prompt"] for q in questions(task)] == ["x left?", "x right?"]
+        again = await caller.send("l", task=task)
+        assert (again.id, state(again), said(again)) == (task.id, "input_required", "x right?")
+        done = await caller.send("r", task=again)
+        assert (done.id, state(done), text(done)) == (task.id, "completed", "l, r")
+    assert desk.ran == ONCE
+
+
+async def test_a_question_of_a_served_graph_survives_a_restart(tmp_path: Path) -> None:
+    """[GR-611] With tasks and conversations on disk."""
+    desk, tasks = Desk(), str(tmp_path / "tasks.db")
+    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
+        async with calling(url) as caller:
+            task = await caller.send("ask x")
+    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
+        async with calling(url) as caller:
+            task = await caller.send("r", task=await caller.send("l", task=task))
+    assert (state(task), text(task)) == ("completed", "l, r") and desk.ran == ONCE
+
+
+async def test_a_served_graph_is_cancelled() -> None:
+    """[GR-611] While it runs, every branch; while it waits, its questions are given up."""
+    desk = Desk()
+    async with agent(desk, desk.graph) as (url, one), calling(url) as caller:
+        task = await caller.send("hang x", return_immediately=True)
+        await desk.hanging.wait()
+        assert state(await caller.cancel(task.id)) == "canceled"
+        assert sorted(desk.stopped) == ["left", "right"] and "last" not in desk.ran
+        waiting = await caller.send("ask x")
+        assert state(await caller.cancel(waiting.id)) == "canceled"
+        assert await one.conversation(f"a2a:{waiting.context_id}").pending() == ()
+        assert state(await caller.send("hello", context=waiting.context_id)) == "completed"
+
+
+# ---- MCP
+
+
+@asynccontextmanager
+async def tools(era: str, desk: Desk, **options: Any) -> AsyncGenerator[McpClient]:
+    async with desk.client() as one, serve(one, mcp={"agents": ["desk"]}) as server, asyncio.timeout(20):
+        async with McpClient(f"{server.url}/mcp", mode=era, **options) as caller:
+            yield caller
+
+
+def words(result: Any) -> str:
+    return "\n".join(block.text for block in result.content)
+
+
+@both_eras
+async def test_a_graph_is_a_tool_over_mcp(era: str) -> None:
+    """[GR-612] Its nodes are its progress, and a cancel reaches every branch."""
+    heard: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    desk = Desk()
+    async with tools(era, desk) as caller:
+        offered = {tool.name: tool.description for tool in (await caller.list_tools()).tools}
+        assert offered["desk"] == "Does what the desk does."
+        result = await caller.call_tool("desk", {"prompt": "x"}, progress_callback=on_progress)
+        assert words(result) == "x, x"
+        running = asyncio.create_task(caller.call_tool("desk", {"prompt": "hang x"}))
+        await desk.hanging.wait()
+        running.cancel()
+        await desk.both_stopped.wait()
+        assert words(await caller.call_tool("desk", {"prompt": "y"})) == "y, y"
+    assert heard[:2] == ["desk started", "first"]
+    assert sorted(str(h) for h in heard[2:4]) == ["left", "right"] and "last" in heard
+
+
+@both_eras
+async def test_a_graph_asks_whoever_called_it_over_mcp(era: str) -> None:
+    """[GR-612] And goes on with the answers."""
+
+    async def elicit(ctx: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"answer": params.message[2:3]})
+
+    desk = Desk()
+    async with tools(era, desk, elicitation_callback=elicit) as caller:
+        assert words(await caller.call_tool("desk", {"prompt": "ask x"})) == "l, r"
+    assert desk.ran == ONCE
+    async with tools(era, Desk()) as caller:
+        if era == "auto":
+            with pytest.raises(MCPError, match="the question was: x left\\?; x right"):
+                await caller.call_tool("desk", {"prompt": "ask x"})
+        else:
+            result = await caller.call_tool("desk", {"prompt": "ask x"})
+            assert "the question was: x left?" in words(result) and result.is_error
