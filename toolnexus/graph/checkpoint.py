@@ -173,7 +173,7 @@ class FileCheckpoints:
 
     async def save(self, checkpoint: Checkpoint) -> None:
         """See `CheckpointStore.save`."""
-        text = json.dumps(checkpoint.to_json(), ensure_ascii=False)
+        text = json.dumps(checkpoint.to_json())
         await asyncio.to_thread(self._write, self._path(checkpoint.exec_id), text)
         await asyncio.to_thread(self._path(checkpoint.exec_id, "calls").unlink, missing_ok=True)
 
@@ -228,7 +228,7 @@ class FileCheckpoints:
 
     async def record(self, exec_id: str, wave: str, calls: Mapping[str, Any]) -> None:
         """See `CallRecord.record`."""
-        line = json.dumps({"wave": wave, "calls": dict(calls)}, ensure_ascii=False)
+        line = json.dumps({"wave": wave, "calls": dict(calls)})
         await asyncio.to_thread(self._append, self._path(exec_id, "calls"), line)
 
     def _append(self, path: Path, line: str) -> None:

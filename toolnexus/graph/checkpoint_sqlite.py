@@ -43,7 +43,7 @@ class SqliteCheckpoints:
 
     async def save(self, checkpoint: Checkpoint) -> None:
         """See `CheckpointStore.save`."""
-        text = json.dumps(checkpoint.to_json(), ensure_ascii=False)
+        text = json.dumps(checkpoint.to_json())
         row = (checkpoint.exec_id, checkpoint.timestamp, text)
 
         def write(db: sqlite3.Connection) -> None:
@@ -80,9 +80,7 @@ class SqliteCheckpoints:
 
     async def record(self, exec_id: str, wave: str, calls: Mapping[str, Any]) -> None:
         """See `CallRecord.record`."""
-        rows = [
-            (exec_id, wave, call, json.dumps(result, ensure_ascii=False)) for call, result in calls.items()
-        ]
+        rows = [(exec_id, wave, call, json.dumps(result)) for call, result in calls.items()]
         await self._do(
             lambda db: db.executemany("INSERT OR REPLACE INTO graph_calls VALUES (?, ?, ?, ?)", rows)
         )

@@ -48,7 +48,8 @@ async def test_the_loop_of_chat_and_tools_is_that_of_an_agent(style: str, stream
     """[GR-613] The same requests, transcript and usage, in a conversation of several questions."""
     found: list[list[RunResult]] = []
     async with client(style, brain, tools=[add, broken]) as (one, seen):
-        for target in (None, graph.load(LOOP, one.services)):
+        targets: list[graph.Graph | None] = [None, graph.load(LOOP, one.services)]
+        for target in targets:
             results: list[RunResult] = []
             for question in ("one", "two"):
                 place = f"conversation of {target}"

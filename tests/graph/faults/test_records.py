@@ -8,8 +8,18 @@ from typing import Any
 import pytest
 
 from tests.graph.kernel.worlds import Recorder, World, a_set, line
-from toolnexus import StoreError
-from toolnexus.graph import Checkpoint, FileCheckpoints, GraphDefinition, GraphError
+from toolnexus import StoreError, user
+from toolnexus.graph import (
+    Board,
+    Checkpoint,
+    CheckpointStore,
+    FileCheckpoints,
+    GraphDefinition,
+    GraphError,
+    GraphRunError,
+    MemoryCheckpoints,
+    SqliteCheckpoints,
+)
 
 pytestmark = pytest.mark.anyio
 GOOD: Mapping[str, Any] = {"exec_id": "r", "steps": ["a"], "iteration": 1, "board": {"vars": {}}}
@@ -50,6 +60,23 @@ def test_a_record_that_is_no_table_is_no_checkpoint(record: Any) -> None:
     """[GR-606] Whatever it is."""
     with pytest.raises(ValueError, match="a checkpoint is a table"):
         Checkpoint.from_json(record)
+
+
+@pytest.mark.parametrize("store", ["files", "sqlite", "memory"])
+async def test_what_a_board_takes_a_store_keeps(store: str, tmp_path: Path) -> None:
+    """[GR-609] Any text, halves of surrogate pairs too; a number nobody could write is refused when set."""
+    kept: CheckpointStore = MemoryCheckpoints()
+    if store != "memory":
+        kept = FileCheckpoints(tmp_path) if store == "files" else SqliteCheckpoints(tmp_path / "c.db")
+    odd = "\ud83d \u2028 \x00 \U0001f642"
+    board = Board({odd: odd, "n": 10**3999, "z": -0.0}, {odd: [user(odd)]})
+    with pytest.raises(GraphRunError, match=r"vars\.x\[0\]: a number of more than 4,000 digits is not JSON"):
+        board["x"] = [10**4000]
+    await kept.save(Checkpoint(exec_id="r 1", steps=[odd], board=board.snapshot()))
+    found = await kept.load("r 1")
+    assert found is not None and found.board is not None
+    assert found.board.to_json() == board.snapshot().to_json() and list(found.steps) == [odd]
+    assert await kept.list() == ["r 1"]
 
 
 async def test_no_subject_is_longer_than_a_kilobyte() -> None:
