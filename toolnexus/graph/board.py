@@ -18,7 +18,7 @@ MAIN_CHANNEL = "__main_channel"
 INTERRUPTED_NODE = "__interrupted_node"
 DEEPEST = 100
 _PLAIN = (str, int, float, bool, type(None))
-_TOO_LARGE = 10**4000
+_TOO_LARGE: int = 10**4000
 """Python makes no text of numbers that are much larger."""
 
 
@@ -198,7 +198,7 @@ def copied(value: Any, where: str = "value", depth: int = 0) -> Any:
     if isinstance(value, _PLAIN):
         if isinstance(value, float) and not _finite(value):
             raise _no_json(where, f"{value} ")
-        if value.__class__ is int and not -_TOO_LARGE < value < _TOO_LARGE:
+        if isinstance(value, int) and not -_TOO_LARGE < value < _TOO_LARGE:
             raise _no_json(where, "a number of more than 4,000 digits ")
         return value
     if depth >= DEEPEST:

@@ -26,6 +26,7 @@ from toolnexus.graph.host import Interrupt, RunInfo
 from toolnexus.runtime.context import Frame, Outcome, RunContext
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.snapshot import Waiting, open_requests
+from toolnexus.tools.invoke import located
 
 if TYPE_CHECKING:
     from toolnexus.graph.bus import EventBus
@@ -262,12 +263,12 @@ class ContextHost:
             kind="input" if schema else "question",
             prompt="\n".join([text_of(part) for part in _parts(request.get("parts"))]) or "?",
             data={
-                "path": list(self._ctx.path),
                 "node": request.get("node_id"),
                 "parts": parts,
                 **{k: request[k] for k in ("schema", "source", "metadata") if request.get(k)},
             },
         )
+        asked = located(asked, self._ctx.path, run.redact)
         answer = run.answers.get(asked.id)
         if answer is None:
             if run.emit is not None:

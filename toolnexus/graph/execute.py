@@ -136,9 +136,10 @@ class Execution:
 
     async def _waves(self, frontier: Sequence[str], skip: int) -> None:
         graph, options = self.graph, self.graph.options
+        if frontier:
+            self._stop_if_asked(frontier[0])
         while frontier:
             wave = self.wave = list(dict.fromkeys(frontier)) if len(frontier) > 1 else list(frontier)
-            self._stop_if_asked(wave[0])
             if options.max_iterations and self.count + len(wave) > options.max_iterations:
                 raise BudgetExceeded(
                     f"graph {graph.name!r} may route {options.max_iterations} nodes (max_iterations); "
@@ -170,8 +171,7 @@ class Execution:
             raise
 
     def _stop_if_asked(self, node_id: str) -> None:
-        frame = self.rail.frame
-        frame.check_cancelled()
+        self.rail.frame.check_cancelled()
         interrupt = self.poll()
         if interrupt is not None:
             self.board[INTERRUPTED_NODE] = node_id

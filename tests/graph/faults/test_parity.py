@@ -54,7 +54,8 @@ async def test_the_loop_of_chat_and_tools_is_that_of_an_agent(style: str, stream
             for question in ("one", "two"):
                 place = f"conversation of {target}"
                 if stream:
-                    async with one.stream(question, target=target, conversation=place) as running:
+                    more: dict[str, Any] = {} if target is None else {"target": target}
+                    async with one.stream(question, conversation=place, **more) as running:
                         async for _ in running:
                             pass
                     assert running.result is not None
