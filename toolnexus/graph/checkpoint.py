@@ -26,7 +26,7 @@ class Checkpoint:
     """The state after a finished wave. A run goes on with the edges of `steps`; these are not run again.
 
     `exec_id` is the id of the run, `iteration` how many nodes were routed, times are seconds since the
-    epoch, `calls` what tool calls gave in a wave that did not finish, by their place.
+    epoch.
     """
 
     exec_id: str
@@ -108,7 +108,8 @@ class CheckpointStore(Protocol):
 
 class CallRecord(Protocol):
     """Knows which tool calls of a wave were begun and what they gave, so that a wave that is run again does
-    not call them again. A store of checkpoints that has these methods keeps them, too."""
+    not call them again. A store of checkpoints that has these methods keeps them, too, in runs under a
+    client."""
 
     async def calls(self, exec_id: str, wave: str) -> dict[str, Any]:
         """By call id: None for one that was begun, its result (JSON) for one that ended."""

@@ -17,7 +17,7 @@ from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.engine.agent import as_messages
 from toolnexus.engine.conversations import CONVERSATION
 from toolnexus.errors import ErrorKind, LimitReached
-from toolnexus.graph.board import MAIN_CHANNEL, Board, BoardSnapshot, copied
+from toolnexus.graph.board import INTERRUPTED_NODE, MAIN_CHANNEL, Board, BoardSnapshot, copied
 from toolnexus.graph.build import token
 from toolnexus.graph.checkpoint import Checkpoint
 from toolnexus.graph.errors import BudgetExceeded, GraphRunError, Interrupted
@@ -51,6 +51,7 @@ async def attempt(graph: Graph, input: Any, ctx: RunContext, number: int = 1) ->
         frontier, skip = [graph.definition.entry], 0
     else:
         board, info = Board.of(_snapshot(state["board"])), _info(ctx, number, state["run_id"])
+        board.pop(INTERRUPTED_NODE, None)
         frontier, skip = list(state["wave"]), int(state["done"])
         frame.results.update(_results(state["results"]))
     host = ContextHost(ctx, graph)
@@ -289,6 +290,12 @@ class ContextHost:
             raise GraphRunError(
                 f"nobody could answer: {why} (the question was: {asked.prompt})", kind="not_available"
             ) from error
+
+    @property
+    def call_record(self) -> Any:
+        """The store of checkpoints, where it keeps what tool calls did."""
+        store = self._graph.checkpoints
+        return store if hasattr(store, "record") and hasattr(store, "calls") else None
 
     async def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See `Host`."""

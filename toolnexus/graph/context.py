@@ -84,12 +84,26 @@ class NodeContext:
     async def recorded_calls(self) -> dict[str, Any]:
         """What tool calls of this node did in this wave, when the run was stopped in it before: by call id,
         None for one that was begun, its result for one that ended."""
-        return await self._execution.calls.calls(self._execution.info.run_id, self.wave)
+        execution = self._execution
+        try:
+            return await execution.calls.calls(execution.info.run_id, self.wave)
+        except Exception as error:
+            execution.not_kept(
+                f"what tool calls of node {self.node_id!r} did is not known", error, self.node_id
+            )
+            return {}
 
     async def record_calls(self, calls: Mapping[str, Any]) -> None:
         """Note what `recorded_calls` gives when this wave is run again."""
-        if calls:
-            await self._execution.calls.record(self._execution.info.run_id, self.wave, calls)
+        if not calls:
+            return
+        execution = self._execution
+        try:
+            await execution.calls.record(execution.info.run_id, self.wave, calls)
+        except Exception as error:
+            execution.not_kept(
+                f"what tool calls of node {self.node_id!r} did was not saved", error, self.node_id
+            )
 
     def cancel_node(self, node_id: str, reason: str = "") -> bool:
         """Cancel a sibling of the parallel wave in flight. False when there is nothing to cancel."""

@@ -75,7 +75,7 @@ class Execution:
         self.host = host
         self.info = info
         self.rail = rail
-        self.calls: CallRecord = graph.calls
+        self.calls: CallRecord = getattr(host, "call_record", None) or graph.calls
         """What tool calls of the wave in flight did."""
         self.count = 0
         """How many nodes were routed."""
@@ -365,11 +365,13 @@ class Execution:
         try:
             await self.host.checkpoint(checkpoint)
         except Exception as error:
-            if graph.options.checkpoint == "required":
-                raise classified(error, graph=graph.name, node_id=wave[-1]) from error
-            logger.warning(
-                "graph %r: the checkpoint after %s was not saved: %s", graph.name, list(wave), error
-            )
+            self.not_kept(f"the checkpoint after {list(wave)} was not saved", error, wave[-1])
+
+    def not_kept(self, what: str, error: Exception, node_id: str) -> None:
+        """A store failed: logged, or raised where checkpoints are required."""
+        if self.graph.options.checkpoint == "required":
+            raise classified(error, graph=self.graph.name, node_id=node_id) from error
+        logger.warning("graph %r: %s: %s", self.graph.name, what, error)
 
     async def _ended(self, error: BaseException | None) -> BaseException | None:
         """Publish the last event, whatever cancels come; what the run ends with."""

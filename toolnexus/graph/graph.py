@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolnexus.engine.runner import LocalRunner
 from toolnexus.graph.analyze import Finding
-from toolnexus.graph.board import Board
+from toolnexus.graph.board import INTERRUPTED_NODE, Board
 from toolnexus.graph.build import BuiltNode, build
 from toolnexus.graph.checkpoint import Checkpoint, CheckpointStore, MemoryCheckpoints
 from toolnexus.graph.definition import GraphDefinition, digest_of
@@ -133,7 +133,7 @@ class Graph:
                 "not_available",
             )
         board.restore(point.board)
-        board.pop("__interrupted_node", None)
+        board.pop(INTERRUPTED_NODE, None)
         execution.count = point.iteration
         execution.started_at = point.original_started_at or execution.started_at
         return execution.following(point.steps)

@@ -39,8 +39,9 @@ class Host(Protocol):
     """Takes the events, checkpoints and usage of a run, and answers its questions.
 
     Besides these it may have `drain_steer() -> list[Message]` (take all that somebody wants said to the run
-    in flight; without it `drain_steer` is not available), `event_bus`, for `stream` in scripts, and
-    `listening` and `keeping`: false when nobody wants events, or checkpoints.
+    in flight; without it `drain_steer` is not available), `event_bus`, for `stream` in scripts,
+    `call_record`, a `CallRecord` that outlives the process, and `listening` and `keeping`: false when nobody
+    wants events, or checkpoints.
     """
 
     async def publish(self, subject: str, payload: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -124,6 +124,3 @@ class BranchResult:
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else self.error or ("skipped" if not self.snapshot else "ok")
         return f"BranchResult({self.node_id!r}, {state})"
-
-
-Branches = Sequence[BranchResult]
