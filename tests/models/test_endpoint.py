@@ -11,7 +11,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from tests.models.support import ANTHROPIC, OPENAI, Case, bench
@@ -73,6 +72,8 @@ async def test_a_function_answers_by_the_body() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_official_client_understands_it(stream: bool) -> None:
     """[WIRE-41] The official client reads its replies, whole and streamed."""
+    import openai
+
     calls = [{"id": "c1", "name": "look", "args": {"q": "x"}}]
     async with (
         ScriptedEndpoint([Turn(text="hello there", calls=calls)]) as endpoint,

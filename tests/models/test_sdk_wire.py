@@ -1,4 +1,4 @@
-"""The wire over official client objects."""
+"""The wire over official client objects. Each test loads the SDK that it needs: collecting must be quick."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import traceback
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
-from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
 from tests.models.support import ANTHROPIC, KEY, OPENAI, QUICK, Case, Sink, bench
 from toolnexus.core.messages import user
@@ -53,6 +50,8 @@ class Server:
 
 async def test_an_azure_client_builds_its_own_address() -> None:
     """[WIRE-34] A cloud's client sees the body and makes its own URL of it, streamed or not."""
+    import openai
+
     server = Server(COMPLETION)
     client = openai.AsyncAzureOpenAI(
         api_key=KEY,
@@ -75,6 +74,8 @@ async def test_an_azure_client_builds_its_own_address() -> None:
 
 async def test_a_bedrock_client_builds_its_own_address() -> None:
     """[WIRE-34] The model and the stream flag move from the body into a Bedrock URL."""
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+
     server = Server(MESSAGE)
     client = AsyncAnthropicBedrock(api_key=KEY, aws_region="eu-north-1", http_client=server.client())
     model = AnthropicModel("anthropic.claude-x", wire=client)
@@ -88,6 +89,8 @@ async def test_a_bedrock_client_builds_its_own_address() -> None:
 @pytest.mark.parametrize("broken", [False, True])
 async def test_a_stream_in_the_sdks_own_framing_is_read_by_the_sdk(broken: bool) -> None:
     """[WIRE-34] What is neither server-sent events nor JSON is left to the SDK's decoder."""
+    import anthropic
+
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -119,6 +122,8 @@ async def test_a_stream_in_the_sdks_own_framing_is_read_by_the_sdk(broken: bool)
 
 async def test_a_clients_own_retries_are_off() -> None:
     """[WIRE-34] The model counts the attempts, not the client below it."""
+    import openai
+
     server = Server({"error": {"message": f"down {KEY}"}}, status=503)
     client = openai.AsyncOpenAI(api_key=KEY, http_client=server.client(), max_retries=7)
     model = OpenAIModel("m", wire=client, retries=QUICK)
@@ -130,6 +135,8 @@ async def test_a_clients_own_retries_are_off() -> None:
 
 async def test_a_client_is_never_closed_by_us() -> None:
     """[WIRE-34] A client object belongs to who made it; one that we made is closed and made again."""
+    import openai
+
     async with ScriptedEndpoint([Turn(text="ok")] * 4) as endpoint:
         async with openai.AsyncOpenAI(api_key=KEY, base_url=endpoint.url) as client:
             given = OpenAIModel("m", wire=client)
@@ -147,6 +154,8 @@ async def test_a_client_is_never_closed_by_us() -> None:
 
 def test_a_client_that_we_make_belongs_to_one_loop() -> None:
     """[WIRE-34] A client made by a function is made again under another event loop, and only then."""
+    import openai
+
     server = Server(COMPLETION)
     made: list[openai.AsyncOpenAI] = []
 
@@ -169,6 +178,7 @@ def test_a_client_that_we_make_belongs_to_one_loop() -> None:
 
 async def test_what_a_login_raises_is_a_model_error() -> None:
     """[WIRE-34] A failing token provider fails the request in our terms, without the secret."""
+    import openai
 
     async def token() -> str:
         raise RuntimeError("no token from the cloud")
@@ -185,6 +195,7 @@ async def test_what_a_login_raises_is_a_model_error() -> None:
 
 async def test_a_lost_connection_is_a_connection_error() -> None:
     """[WIRE-34] Errors of the client's transport are connection errors, before and inside a stream."""
+    import openai
 
     class Broken(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -208,6 +219,9 @@ async def test_a_lost_connection_is_a_connection_error() -> None:
 
 def test_other_objects_are_refused() -> None:
     """[WIRE-34] A client of the other SDK, a blocking one, or anything else is no wire."""
+    import anthropic
+    import openai
+
     wrong = [
         anthropic.AsyncAnthropic(api_key=KEY),
         openai.OpenAI(api_key=KEY),

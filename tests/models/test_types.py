@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, cast
 
 import pytest
-from anthropic.types import message_create_params
-from openai.types.chat import completion_create_params
 from pydantic import TypeAdapter
 
 from tests.models.support import ANTHROPIC, OPENAI, Bench, Case, a_tool, bench
@@ -16,12 +15,6 @@ from toolnexus.testing import ScriptedEndpoint, Turn
 
 pytestmark = pytest.mark.anyio
 
-ACCEPTED: dict[tuple[str, bool], TypeAdapter[Any]] = {
-    (OPENAI, False): TypeAdapter(completion_create_params.CompletionCreateParamsNonStreaming),
-    (OPENAI, True): TypeAdapter(completion_create_params.CompletionCreateParamsStreaming),
-    (ANTHROPIC, False): TypeAdapter(message_create_params.MessageCreateParamsNonStreaming),
-    (ANTHROPIC, True): TypeAdapter(message_create_params.MessageCreateParamsStreaming),
-}
 PIXEL = MediaPart("image/png", data="iVBORw0KGgo=")
 TOOLS = (a_tool("look", q={"type": "string"}), a_tool("now"))
 TURNS = {
@@ -46,6 +39,20 @@ TURNS = {
 }
 
 
+@cache
+def official(style: str, streamed: bool) -> TypeAdapter[Any]:
+    """The type of the bodies. Only the process that asks for it loads the SDK, which takes seconds."""
+    if style == OPENAI:
+        from openai.types.chat import completion_create_params as openai
+
+        plain, stream = openai.CompletionCreateParamsNonStreaming, openai.CompletionCreateParamsStreaming
+    else:
+        from anthropic.types import message_create_params as anthropic
+
+        plain, stream = anthropic.MessageCreateParamsNonStreaming, anthropic.MessageCreateParamsStreaming
+    return TypeAdapter(stream if streamed else plain)
+
+
 def look_at_all(value: Any) -> None:
     """pydantic checks the members of an iterable when it is read."""
     if isinstance(value, dict):
@@ -57,7 +64,7 @@ def look_at_all(value: Any) -> None:
 
 
 def accepted(style: str, streamed: bool, body: dict[str, Any]) -> None:
-    look_at_all(ACCEPTED[style, streamed].validate_python(body))
+    look_at_all(official(style, streamed).validate_python(body))
 
 
 async def conversation(style: str) -> list[Message]:

@@ -70,6 +70,8 @@ def test_the_page_lists_every_logger_and_level() -> None:
     for file in (ROOT / "toolnexus").rglob("*.py"):
         text = file.read_text()
         names = re.findall(r"^(\w+) = logging\.getLogger\(\"(toolnexus\.\w+)\"\)", text, re.MULTILINE)
+        if not names and "self._logger" not in text:
+            continue
         for node in ast.walk(ast.parse(text)):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue

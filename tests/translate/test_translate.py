@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai.types.chat import ChatCompletion
 
 from toolnexus import (
     AnthropicModel,
@@ -43,6 +42,8 @@ async def translated(
     style: str, turns: list[Any], request: Mapping[str, Any], **options: Any
 ) -> tuple[Any, Any]:
     """The completion, and the body that reached the endpoint."""
+    from openai.types.chat import ChatCompletion
+
     async with ScriptedEndpoint(turns) as endpoint:
         client = Client(model=f"{style}:m", base_url=endpoint.url, api_key="k", builtins=False, **options)
         async with client:

@@ -19,6 +19,8 @@ from toolnexus.core.messages import ToolCallPart, assistant, user
 LONGEST = 20
 """Seconds that a case may take."""
 Case = Mapping[str, Any]
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Ten times as fast where PyYAML has its C part."""
 CASE = frozenset(
     ("id", "split", "about", "graph", "inputs", "build", "host", "world", "resume_from", "expect")
 )
@@ -27,7 +29,7 @@ CASE = frozenset(
 def cases_of(path: Path) -> list[Case]:
     """The cases of a YAML file, or of all of a folder."""
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-    return [case for file in files for case in yaml.safe_load(file.read_text())]
+    return [case for file in files for case in yaml.load(file.read_text(), LOADER)]
 
 
 def rows_of(case: Case) -> Iterator[tuple[str, Case]]:
