@@ -6,6 +6,7 @@ What a test says about loading, about options of the interpreter or about hash s
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import types
 import warnings
 from collections.abc import Mapping
@@ -30,6 +32,7 @@ LOADED = (
     *("aiohttp.web", "anyio._backends._asyncio", "jsonschema", "mcp", "yaml"),
     *("tests.mcp.helpers", "toolnexus.config.document", "toolnexus.models.http", "toolnexus.testing"),
     *("toolnexus.protocols.mcp.session", "toolnexus.protocols.mcp.stdio", "toolnexus.tools.builtin.bash"),
+    *("toolnexus.cli.build", "toolnexus.cli.chat", "toolnexus.graph"),
 )
 
 
@@ -68,8 +71,10 @@ class Warm:
         strict: bool = False,
         stdin: IO[str] | None = None,
         stderr: IO[str] | None = None,
+        terminal: int | None = None,
     ) -> Started:
-        """Start a program: the text of one, or the file of one. `strict` makes warnings errors."""
+        """Start a program: the text of one, or the file of one. `strict` makes warnings errors. A terminal
+        stands for all three streams, and signals its keys to the program."""
         request = {
             "program": str(program),
             "is_file": isinstance(program, Path),
@@ -77,12 +82,15 @@ class Warm:
             "cwd": str(cwd),
             "env": dict(os.environ if env is None else env),
             "strict": strict,
+            "at_terminal": terminal is not None,
         }
         reading, writing = os.pipe()
         news, telling = os.pipe()
         with open(os.devnull, "r+") as nothing:
-            streams = [(stdin or nothing).fileno(), writing, (stderr or nothing).fileno(), telling]
-            socket.send_fds(self._here, [json.dumps(request).encode()], streams)
+            streams = [(stdin or nothing).fileno(), writing, (stderr or nothing).fileno()]
+            if terminal is not None:
+                streams = [terminal] * 3
+            socket.send_fds(self._here, [json.dumps(request).encode()], [*streams, telling])
         os.close(writing)
         os.close(telling)
         return Started(os.fdopen(reading), os.fdopen(news, "rb", buffering=0))
@@ -159,6 +167,9 @@ def become(request: dict[str, Any]) -> types.CodeType:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
+    if request["at_terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)

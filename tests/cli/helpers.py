@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -20,10 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 CLI = [sys.executable, "-m", "toolnexus"]
+PROGRAM = "import sys; from toolnexus.cli.main import main; sys.exit(main(sys.argv[1:]))"
 _OURS = ("OPENAI", "ANTHROPIC", "TOOLNEXUS")
 _CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\r|\n|\x08|([^\x1b\r\n\x08]+)")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7])m")
@@ -137,28 +138,30 @@ def until(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 
 class Terminal:
-    """A command at a terminal of 80 columns; `with` ends it."""
+    """The command line at a terminal of 80 columns; `with` ends it."""
 
     def __init__(
-        self, folder: Path, command: Sequence[str], env: Mapping[str, str] | None = None, rows: int = 40
+        self,
+        warm: Warm,
+        folder: Path,
+        arguments: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        program: str = PROGRAM,
     ) -> None:
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            os.execve(command[0], list(command), environment(folder, env))
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+        self._fd, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+        known = environment(folder, env)
+        self._started = warm.start(program, *arguments, cwd=folder, env=known, terminal=terminal)
+        os.close(terminal)
         self.output = ""
-        self.code: int | None = None
         self._pending = b""
 
     def __enter__(self) -> Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self._fd)
+        with self._started:
+            os.close(self._fd)
 
     def send(self, text: str) -> None:
         os.write(self._fd, text.encode())
@@ -176,8 +179,7 @@ class Terminal:
         end = time.monotonic() + seconds
         while self.read(max(end - time.monotonic(), 0.0)):
             assert time.monotonic() < end, f"it does not end: {self.output[-500:]!r}"
-        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.code
+        return self._started.wait()
 
     @property
     def screen(self) -> list[str]:

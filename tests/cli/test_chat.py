@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import CLI, Terminal, cli
+from tests.cli.helpers import PROGRAM, Terminal, cli
+from tests.warm import Warm
 from toolnexus.testing import ScriptedEndpoint, Turn
 
-WITHOUT = (
-    "import sys; sys.modules['prompt_toolkit'] = sys.modules['rich'] = None;"
-    "from toolnexus.cli.main import main; sys.exit(main(sys.argv[1:]))"
-)
-COMMANDS = {"with the extra": CLI, "without it": [sys.executable, "-c", WITHOUT]}
+WITHOUT = f"""
+import sys
+extra = ("prompt_toolkit", "rich")
+gone = [name for name in sys.modules if name.startswith(extra)]
+sys.modules.update(dict.fromkeys([*extra, *gone]))
+{PROGRAM}
+"""
+PROGRAMS = {"with the extra": PROGRAM, "without it": WITHOUT}
 
 
-def chat(endpoint: ScriptedEndpoint, command: Sequence[str] = CLI, *options: str) -> list[str]:
-    return [*command, "chat", "--model", "openai:tiny", "--base-url", endpoint.url, *options]
+def chat(endpoint: ScriptedEndpoint, *options: str) -> list[str]:
+    return ["chat", "--model", "openai:tiny", "--base-url", endpoint.url, *options]
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_an_answer_can_be_stopped_and_the_talk_goes_on(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_an_answer_can_be_stopped_and_the_talk_goes_on(warm: Warm, tmp_path: Path, program: str) -> None:
     """[CLI-50] Ctrl-C stops the answer on its way and nothing else; the next line is answered in the same
     conversation; Ctrl-D leaves with 0. With and without the packages of the extra."""
     turns = [Turn(text="first answer"), Turn(hang=True), Turn(text="third answer")]
     with ScriptedEndpoint(turns) as endpoint:
-        with Terminal(tmp_path, chat(endpoint, COMMANDS[kind])) as terminal:
+        with Terminal(warm, tmp_path, chat(endpoint), program=program) as terminal:
             terminal.expect(">")
             terminal.send("one\r")
             at = terminal.expect("first answer")
@@ -56,11 +58,11 @@ def wait_for(endpoint: ScriptedEndpoint, terminal: Terminal, requests: int) -> b
     return False
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_ctrl_c_at_the_prompt_only_says_how_to_leave(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_ctrl_c_at_the_prompt_only_says_how_to_leave(warm: Warm, tmp_path: Path, program: str) -> None:
     """[CLI-51] At the prompt Ctrl-C ends nothing."""
     with ScriptedEndpoint([Turn(text="still here")]) as endpoint:
-        with Terminal(tmp_path, chat(endpoint, COMMANDS[kind])) as terminal:
+        with Terminal(warm, tmp_path, chat(endpoint), program=program) as terminal:
             terminal.expect(">")
             terminal.send("\x03")
             at = terminal.expect(">", after=terminal.expect("(Ctrl-D leaves)"))
@@ -77,7 +79,7 @@ def test_lines_through_a_pipe_are_a_conversation(tmp_path: Path) -> None:
     refused = Turn(status=400, body='{"error": {"message": "too hot"}}')
     with ScriptedEndpoint([Turn(text="one"), refused, Turn(text="three"), Turn(text="four")]) as endpoint:
         lines = "/help\n/tools\nfirst\nsecond\n\nthird\n/new\n/fly\nfourth"
-        done = cli(tmp_path, *chat(endpoint)[len(CLI) :], stdin=lines)
+        done = cli(tmp_path, *chat(endpoint), stdin=lines)
         histories = [[m["content"] for m in seen.body["messages"][1:]] for seen in endpoint.requests]
     assert done.returncode == 0
     assert done.stdout == "one\nthree\nfour\n"
@@ -93,8 +95,8 @@ def test_a_kept_conversation_goes_on_in_the_next_chat(tmp_path: Path) -> None:
     """[CLI-53] With `--store` a chat says under which id it is kept, and continues one."""
     with ScriptedEndpoint([Turn(text="one"), Turn(text="two")]) as endpoint:
         options = ["--store", "talk.db", "--conversation", "c7"]
-        first = cli(tmp_path, *chat(endpoint, CLI, *options)[len(CLI) :], stdin="first")
-        cli(tmp_path, *chat(endpoint, CLI, *options)[len(CLI) :], stdin="second")
+        first = cli(tmp_path, *chat(endpoint, *options), stdin="first")
+        cli(tmp_path, *chat(endpoint, *options), stdin="second")
         history = [m["content"] for m in endpoint.requests[1].body["messages"][1:]]
     assert "conversation 'c7' in talk.db" in first.stderr
     assert history == ["first", "one", "second"]

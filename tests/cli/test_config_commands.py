@@ -17,6 +17,7 @@ import pytest
 from tests.cli.helpers import CLI, Terminal, cli, environment
 from tests.cli.test_chat import chat
 from tests.cli.test_detect import listing, models
+from tests.warm import Warm
 from toolnexus.cli.build import make_client
 from toolnexus.cli.exits import UsageError
 from toolnexus.cli.main import main
@@ -332,7 +333,7 @@ def test_a_chat_can_be_looked_back_at(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PNG)
     look = Turn(calls=[{"name": "glob", "args": {"pattern": "*"}}])
     with ScriptedEndpoint([look, Turn(text="a dot"), Turn(text="yes")]) as endpoint:
-        options = [*chat(endpoint)[3:], "--store", "talk.db", "--conversation", "c1"]
+        options = [*chat(endpoint), "--store", "talk.db", "--conversation", "c1"]
         lines = "/history\n/agents\n/attach none.png\n/attach dot.png\nwhat is here?\n"
         first = cli(tmp_path, *options, stdin=lines)
         second = cli(tmp_path, *options, stdin="/history\nsure?\n")
@@ -352,7 +353,7 @@ def test_an_attachment_goes_with_one_prompt_and_is_never_lost(tmp_path: Path) ->
     refused = Turn(status=400, body='{"error": {"message": "too hot"}}')
     with ScriptedEndpoint([refused, Turn(text="one"), Turn(text="two")]) as endpoint:
         lines = "/attach\n/attach dot.png\nfirst\nagain\n/attach dot.png\n/new\nother\n"
-        done = cli(tmp_path, *chat(endpoint)[3:], stdin=lines)
+        done = cli(tmp_path, *chat(endpoint), stdin=lines)
         _, again, other = (str(seen.body["messages"]) for seen in endpoint.requests)
     assert "which file? /attach FILE" in done.stderr and "no command" not in done.stderr
     assert "too hot" in done.stderr and done.stdout == "one\ntwo\n"
@@ -365,18 +366,18 @@ def test_an_attachment_waits_when_its_prompt_came_nowhere(tmp_path: Path) -> Non
     (tmp_path / "talk.db").write_text("no database" * 1000)
     with ScriptedEndpoint([]) as endpoint:
         lines = "/attach dot.png\nfirst\n"
-        done = cli(tmp_path, *chat(endpoint)[3:], "--store", "talk.db", stdin=lines)
+        done = cli(tmp_path, *chat(endpoint), "--store", "talk.db", stdin=lines)
     assert done.stderr.count("dot.png") == 2 and "dot.png goes with the next prompt" in done.stderr, (
         done.stderr
     )
 
 
-def test_typed_lines_are_there_in_the_next_chat(tmp_path: Path) -> None:
+def test_typed_lines_are_there_in_the_next_chat(warm: Warm, tmp_path: Path) -> None:
     """[CLI-88] The arrow up brings them back, and nobody else may read the file."""
     pytest.importorskip("prompt_toolkit")
     with ScriptedEndpoint([Turn(text="one"), Turn(text="two")]) as endpoint:
         for keys in ("first words\r", "\x1b[A\r"):
-            with Terminal(tmp_path, chat(endpoint)) as terminal:
+            with Terminal(warm, tmp_path, chat(endpoint)) as terminal:
                 terminal.expect(">")
                 terminal.send(keys)
                 terminal.expect(">", after=terminal.expect("done, 1 agent"))

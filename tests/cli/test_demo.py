@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.helpers import CLI, COLOUR, Terminal, alive, below, cli, environment, mentioning, until
+from tests.cli.helpers import COLOUR, Terminal, alive, below, cli, environment, mentioning, until
 from tests.warm import Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint
@@ -292,10 +292,10 @@ def test_a_signal_ends_the_demo_cleanly(warm: Warm, tmp_path: Path, number: int,
     assert list(tmp_path.glob("toolnexus-demo-*")) == []
 
 
-def test_at_a_terminal_the_tree_is_redrawn_and_stays(tmp_path: Path) -> None:
+def test_at_a_terminal_the_tree_is_redrawn_and_stays(warm: Warm, tmp_path: Path) -> None:
     """[CLI-30] The live tree shows agents, tools and overlapping bars in 80 columns, in colour, and its
     last state stays."""
-    with Terminal(tmp_path, [*CLI, "demo", "--think", "0.1"]) as terminal:
+    with Terminal(warm, tmp_path, ["demo", "--think", "0.1"]) as terminal:
         assert terminal.wait() == 0
     lines = terminal.screen
     assert terminal.output.count("review") > 5  # frames before the last

@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.cli.helpers import CLI, ROOT, Terminal, cli
+from tests.cli.helpers import ROOT, Terminal, cli
+from tests.warm import Warm
 from toolnexus.graph import json_schema
 from toolnexus.testing import ScriptedEndpoint
 
@@ -225,19 +226,19 @@ def test_a_run_goes_on_behind_its_checkpoint(tmp_path: Path) -> None:
     assert prompt.returncode == 2 and "leave out the prompt" in prompt.stderr
 
 
-def test_at_a_terminal_the_waves_are_seen_and_questions_answered(tmp_path: Path) -> None:
+def test_at_a_terminal_the_waves_are_seen_and_questions_answered(warm: Warm, tmp_path: Path) -> None:
     """[CLI-121] [CLI-122] A question is answered there; the tree stays, a line for each node."""
     ask = "name: ask\nentry: a\nnodes: [{id: a, type: say}, {id: b, type: ask}]\nedges: [{from: a, to: b}]\n"
     (tmp_path / "ask.yaml").write_text(ask)
-    run = [*CLI, "graph", "run", "ask.yaml", *OWN, "--checkpoints", "kept.sqlite"]
-    with Terminal(tmp_path, run) as terminal:
+    run = ["graph", "run", "ask.yaml", *OWN, "--checkpoints", "kept.sqlite"]
+    with Terminal(warm, tmp_path, run) as terminal:
         terminal.expect("Which colour?")
         terminal.send("blue\n")
         assert terminal.wait() == 0
         tree = [line for line in terminal.screen if line[:2] in ("├ ", "└ ")]
         assert [line.split()[1:3] for line in tree] == [["a", "say"], ["b", "ask"]]
         assert '"colour": "blue"' in terminal.output
-    assert cli(tmp_path, *run[3:], "--resume").returncode == 2  # it is done
+    assert cli(tmp_path, *run, "--resume").returncode == 2  # it is done
 
 
 def test_a_graph_is_drawn(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.helpers import CLI, COLOUR, Terminal, cli
+from tests.cli.helpers import COLOUR, Terminal, cli
+from tests.warm import Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -122,12 +123,12 @@ def test_who_sits_at_no_terminal_declines(tmp_path: Path) -> None:
     assert "declined, because nobody is at a terminal: Which city?" in done.stderr
 
 
-def test_a_question_is_answered_at_the_terminal(tmp_path: Path) -> None:
+def test_a_question_is_answered_at_the_terminal(warm: Warm, tmp_path: Path) -> None:
     """[CLI-44] At a terminal the question is asked, an option may be given by its number, and the live tree
     goes on afterwards; with NO_COLOR nothing is coloured."""
     with ScriptedEndpoint([Turn(calls=[QUESTION]), Turn(text="Rome it is.")]) as endpoint:
-        command = [*CLI, "run", "plan", "--model", "openai:t", "--base-url", endpoint.url]
-        with Terminal(tmp_path, command, {"NO_COLOR": "1"}) as terminal:
+        command = ["run", "plan", "--model", "openai:t", "--base-url", endpoint.url]
+        with Terminal(warm, tmp_path, command, {"NO_COLOR": "1"}) as terminal:
             terminal.expect("2. Rome")
             terminal.expect("answer (empty: decline): ")
             terminal.send("2\n")

@@ -6,7 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from tests.cli.helpers import CLI, ROOT, Terminal, cli
+from tests.cli.helpers import ROOT, Terminal, cli
+from tests.warm import Warm
 
 AGENT = "---\nname: helper\ndescription: Helps.\ntools: read\n---\nHelp."
 
@@ -36,18 +37,18 @@ def test_without_a_terminal_an_untrusted_folder_is_refused(tmp_path: Path) -> No
     assert cli(tmp_path, "tools", "--project", "repo").returncode == 2
 
 
-def test_at_a_terminal_the_person_is_asked_once(tmp_path: Path) -> None:
+def test_at_a_terminal_the_person_is_asked_once(warm: Warm, tmp_path: Path) -> None:
     """[TRUST-05] No goes on without what starts programs; yes is kept."""
     project(tmp_path)
-    command = [*CLI, "agents", "--project", "repo"]
+    command = ["agents", "--project", "repo"]
     for answer, says in (("n", "not loaded: it may start programs"), ("y", "1 agent")):
-        with Terminal(tmp_path, command) as terminal:
+        with Terminal(warm, tmp_path, command) as terminal:
             terminal.expect("Do you trust whoever wrote them? [y/N]")
             terminal.send(f"{answer}\n")
             terminal.expect(says)
             terminal.expect("helper")
             assert terminal.wait() == 0
-    with Terminal(tmp_path, command) as terminal:
+    with Terminal(warm, tmp_path, command) as terminal:
         assert terminal.wait() == 0
         assert "trust" not in terminal.output and "helper" in terminal.output
 

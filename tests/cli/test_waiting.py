@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.helpers import CLI, Terminal, process
+from tests.cli.helpers import Terminal, process
+from tests.warm import Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -132,22 +133,24 @@ def test_the_same_answer_again_changes_nothing(here: Here) -> None:
 
 
 @pytest.mark.parametrize("command", [["run", "and then?"], ["resume", "c"]])
-def test_open_questions_are_asked_at_the_terminal(tmp_path: Path, here: Here, command: list[str]) -> None:
+def test_open_questions_are_asked_at_the_terminal(
+    warm: Warm, tmp_path: Path, here: Here, command: list[str]
+) -> None:
     """[CLI-110] All of them before anything goes on; Ctrl-C leaves them open; then the run goes on, and the
     prompt of `run` is asked."""
     turns: Any = [ASKING, Turn(text="first done"), Turn(text="second done")]
     with ScriptedEndpoint(turns) as endpoint:
         options = [*here.options(endpoint)]
         here.run("run", "go", "--conversation", "c", *options)
-        whole = [*CLI, *command, *(["--conversation", "c"] if command[0] == "run" else []), *options]
-        with Terminal(tmp_path, whole) as terminal:
+        whole = [*command, *(["--conversation", "c"] if command[0] == "run" else []), *options]
+        with Terminal(warm, tmp_path, whole) as terminal:
             terminal.expect("type yes to go on: ")
             terminal.send("yes\n")
             terminal.expect("type yes to go on: ", after=terminal.expect("echo never"))
             terminal.send("\x03")
             assert terminal.wait() == 130
         assert here.log == ""
-        with Terminal(tmp_path, whole) as terminal:
+        with Terminal(warm, tmp_path, whole) as terminal:
             terminal.expect("type yes to go on: ")
             terminal.send("yes\n")
             terminal.expect("type yes to go on: ", after=terminal.expect("echo never"))
@@ -164,13 +167,13 @@ def test_open_questions_are_asked_at_the_terminal(tmp_path: Path, here: Here, co
     assert here.log == "ran\n"
 
 
-def test_a_chat_asks_them_first(tmp_path: Path, here: Here) -> None:
+def test_a_chat_asks_them_first(warm: Warm, tmp_path: Path, here: Here) -> None:
     """[CLI-110] Before its first prompt, and again before the next when they were left open."""
     once = Turn(calls=[{"name": "bash", "args": {"command": "echo ran >> log"}}])
     with ScriptedEndpoint([once, Turn(text="first done"), Turn(text="second done")]) as endpoint:
         options = ["--conversation", "c", *here.options(endpoint)]
         here.run("run", "go", *options)
-        with Terminal(tmp_path, [*CLI, "chat", *options]) as terminal:
+        with Terminal(warm, tmp_path, ["chat", *options]) as terminal:
             at = terminal.expect("type yes to go on: ", after=terminal.expect("waits for 1 answer"))
             terminal.send("\x03")
             at = terminal.expect(">", after=terminal.expect("stopped", after=at))
