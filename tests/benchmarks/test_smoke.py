@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import flows, graphs, run, script
+from benchmarks import flows, graphs, run, scale, script
 from benchmarks.beside import Suite
 
 
@@ -111,3 +111,29 @@ def test_the_table_has_a_ratio_within_each_pass(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Suite, "measured", measured)
     last = flows.SUITE.table({"bare": "", "ours": "", "langgraph": ""}, passes=2).splitlines()[-1]
     assert last == "| 100 x 20 branches: CPU per branch | 1.00 µs | 3.00 µs (3.0 x) | 3.00 µs (3.0 x) |"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("work", ["mcp", "output", "unread", "agents"])
+async def test_scale_is_measured_and_loses_nothing(work: str) -> None:
+    """[PERF-07] Each work is done whole, and what it took is told."""
+    with run.endpoint() as url:
+        figures = await scale.measure(work, scale.WORKS[work].quick, url)
+    assert figures["lost"] == 0 and figures["cpu"] > 0 and figures["wall"] > 0
+
+
+def test_what_is_lost_fails_the_measurement_of_scale_and_growth_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[PERF-07] The growth is an exponent: quadratic is 2."""
+    lost = 0.0
+
+    def measured(work: str, size: int, *_: object) -> scale.Figures:
+        return {"wall": 1.0, "cpu": size**2 / 1e4, "memory": 2e6, "lost": lost}
+
+    monkeypatch.setattr(scale, "measured", measured)
+    assert scale.main(["--only", "asks", "--passes", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("| 2.00 | 0.00 | 0 |")
+    lost = 1.0
+    assert scale.main(["--only", "asks", "--quick"]) == 1
+    assert "wrong: 1 things were lost" in capsys.readouterr().err

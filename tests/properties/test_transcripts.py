@@ -178,8 +178,8 @@ class Talk:
 def test_a_conversation_is_valid_after_whatever_happened_to_it(
     steps: list[tuple[str, int, list[list[str]], bool]],
 ) -> None:
-    """[ROB-04] Asks, failures, questions, answers, equal answers again, cancels and discarded waits in any order:
-    every request is valid, what is stored is valid, what was stored stays, and the conversation goes on."""
+    """[ROB-04] Asks, failures, questions, answers, equal answers again, cancels and discarded waits in any
+    order: every request and everything stored is valid, what was stored stays, the conversation goes on."""
 
     async def run() -> None:
         talk = Talk()

@@ -21,6 +21,8 @@ class Outbox:
     def __init__(self) -> None:
         self._queue: deque[Event] = deque()
         self._tails: dict[tuple[str, ...], TextDelta | ReasoningDelta] = {}
+        self._more: dict[tuple[str, ...], list[str]] = {}
+        """What is to be joined to a tail, all at once: adding to a long text copies it each time."""
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -29,11 +31,12 @@ class Outbox:
         if isinstance(event, (TextDelta, ReasoningDelta)):
             tail = self._tails.get(event.path)
             if tail is not None and type(tail) is type(event) and len(self._queue) >= SOFT_SIZE:
-                tail.text += event.text
+                self._more.setdefault(event.path, []).append(event.text)
                 return
+            self._end_tail(event.path)
             self._tails[event.path] = event
         else:
-            self._tails.pop(event.path, None)
+            self._end_tail(event.path)
         self._queue.append(event)
         self._wake.set()
 
@@ -42,12 +45,18 @@ class Outbox:
         self._closed = True
         self._wake.set()
 
+    def _end_tail(self, path: tuple[str, ...]) -> None:
+        """Nothing is joined to the last delta of this run any more."""
+        tail = self._tails.pop(path, None)
+        if tail is not None and (more := self._more.pop(path, None)) is not None:
+            tail.text += "".join(more)
+
     async def __aiter__(self) -> AsyncIterator[Event]:
         while True:
             while self._queue:
                 event = self._queue.popleft()
                 if self._tails.get(event.path) is event:
-                    del self._tails[event.path]
+                    self._end_tail(event.path)
                 yield event
             if self._closed:
                 return
