@@ -44,7 +44,7 @@ from toolnexus import (
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = 8
 """How much goes on at once."""
-ASKS_OF_ONE = 20
+ASKS_OF_ONE = 10
 """A conversation is deleted after so many asks: a longer transcript is no leak."""
 MOST = 1024**2
 """Bytes that memory may grow in ten minutes."""
@@ -177,7 +177,7 @@ async def soak(seconds: float) -> tuple[Soak, list[tuple[float, int]], Left, Lef
             going = Soak(client)
             workers = [asyncio.create_task(going.worker(f"w{n}", begun + seconds)) for n in range(BESIDE)]
             while not all(task.done() for task in workers):
-                await asyncio.wait(workers, timeout=max(seconds / 60, 0.05))
+                await asyncio.wait(workers, timeout=max(seconds / 60, 1))
                 memory.append((time.monotonic() - begun, resident()))
             await asyncio.gather(*workers)
     return going, memory, before, left()

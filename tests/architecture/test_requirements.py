@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-STATED = re.compile(r"^- \*\*([A-Z]+-\d+)\*\*", re.MULTILINE)
+STATED = re.compile(r"^- \*\*([A-Z][A-Z0-9]*-\d+)\*\*", re.MULTILINE)
 TEST = re.compile(
     r'^ *(?:async )?def (test\w*)\((?:(?!^ *(?:async )?def ).)*?:\n +r?"""(.*?)"""', re.MULTILINE | re.DOTALL
 )
 """A test and its docstring, in the one way that the formatter writes it: parsing all files takes seconds."""
-NAMED = re.compile(r"\[([A-Z]+-\d+)\]")
+NAMED = re.compile(r"\[([A-Z][A-Z0-9]*-\d+)\]")
 
 
 def stated() -> Counter[str]:

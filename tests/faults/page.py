@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.faults.matrix import table
 from tests.faults.table import FAULTS, Fault
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
@@ -35,11 +36,17 @@ TAIL = """
 A reply that is cut after text was streamed cannot be taken back, so its text is kept and the run is
 `incomplete`; a call that was cut never runs. Without a reader nothing was shown, so the error is all there
 is.
+
+## Faults elsewhere
+
+What a user gets when something else goes wrong. The marks are requirements of `spec/`; each has a test that
+names it.
+
 """
 
 
 def page() -> str:
-    return HEAD + "".join([_row(fault) for fault in FAULTS]) + TAIL
+    return HEAD + "".join([_row(fault) for fault in FAULTS]) + TAIL + table()
 
 
 def _row(fault: Fault) -> str:
