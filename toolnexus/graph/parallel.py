@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -19,6 +20,8 @@ from toolnexus.runtime.context import RunContext
 if TYPE_CHECKING:
     from toolnexus.graph.build import BuiltNode
     from toolnexus.graph.execute import Execution
+
+logger = logging.getLogger("toolnexus.graph")
 
 CANCELLED = "cancelled by parallel.cancelNode"
 _GONE: Any = object()
@@ -227,10 +230,18 @@ def merge(board: Board, pre: BoardSnapshot, branches: Sequence[BoardSnapshot], *
     follows the rule as a whole, and what others appended comes behind it.
     """
     written: dict[str, Any] = {}
+    clashing: set[str] = set()
     for branch in branches:
         for name, value in _changed(pre.vars, branch.vars).items():
-            if last or name not in written:
-                written[name] = value
+            if name in written:
+                clashing.add(name)
+                if not last:
+                    continue
+            written[name] = value
+    if clashing:
+        logger.debug(
+            "several branches wrote %s; the %s counts", sorted(clashing), "last" if last else "first"
+        )
     current = board.snapshot()
     variables = {**current.vars, **written}
     for name in [name for name, value in variables.items() if value is _GONE]:

@@ -1,16 +1,18 @@
 """What is read back, and what subjects are made of, when it is not what was expected."""
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from tests.graph.kernel.worlds import Recorder, World, a_set, line
+from tests.graph.kernel.worlds import Recorder, World, a_set, fork, line
 from toolnexus import StoreError, user
 from toolnexus.graph import (
     Board,
+    BuildOptions,
     Checkpoint,
     CheckpointStore,
     FileCheckpoints,
@@ -18,6 +20,7 @@ from toolnexus.graph import (
     GraphError,
     GraphRunError,
     MemoryCheckpoints,
+    ParallelOptions,
     SqliteCheckpoints,
 )
 
@@ -102,3 +105,17 @@ def test_a_wrong_shape_is_told_in_plain_words() -> None:
         "line 5: nodes[1]: it must be a table",
         "line 6: edges: it must be a list",
     ]
+
+
+@pytest.mark.parametrize("strategy", ["first_write_wins", "last_write_wins"])
+async def test_what_several_branches_wrote_is_in_the_log(
+    strategy: Literal["first_write_wins", "last_write_wins"], caplog: pytest.LogCaptureFixture
+) -> None:
+    """[GR-618] By name, for whoever looks why a value is not there."""
+    caplog.set_level(logging.DEBUG, "toolnexus.graph")
+    branches = [a_set("b", vars={"x": 1, "y": 1}), a_set("c", vars={"x": 2}), a_set("d", vars={"z": 1})]
+    options = BuildOptions(parallel=ParallelOptions(enabled=True, merge_strategy=strategy))
+    board = await World().graph(fork(*branches), options).run()
+    assert board["x"] == (1 if strategy == "first_write_wins" else 2)
+    (told,) = [r.getMessage() for r in caplog.records if r.levelno == logging.DEBUG]
+    assert told == f"several branches wrote ['x']; the {strategy.partition('_')[0]} counts"
