@@ -252,11 +252,15 @@ def lines_of(text: str | None) -> dict[str, int]:
     from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
     out: dict[str, int] = {"": 1}
+    seen: set[int] = set()
 
     def note(node: Any, path: tuple[str | int, ...]) -> None:
         if len(path) > 100:
             return
         out.setdefault(path_text(path), node.start_mark.line + 1)
+        if id(node) in seen:  # an alias: what is in it stands where its anchor is
+            return
+        seen.add(id(node))
         if isinstance(node, MappingNode):
             for key, value in cast("Sequence[tuple[Any, Any]]", node.value):
                 if isinstance(key, ScalarNode):

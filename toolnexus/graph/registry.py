@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import iscoroutinefunction, isfunction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toolnexus.errors import ErrorKind
@@ -117,10 +118,13 @@ class Registry:
     ) -> Callable[[H], H]:
         """A decorator that adds a type of its own: `async (ctx, board, config) -> None`.
 
-        Raises `GraphError` as `add` does.
+        Raises `GraphError` as `add` does, and for a function that is not async.
         """
 
         def register(handler: H) -> H:
+            given: Any = handler
+            if isfunction(given) and not iscoroutinefunction(given):
+                raise _wrong(f"node type {name!r}", f"{given.__name__}() must be async: write async def")
             self.add(
                 NodeType(
                     name=name,

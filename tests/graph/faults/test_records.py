@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from toolnexus.graph import (
     GraphRunError,
     MemoryCheckpoints,
     ParallelOptions,
+    Registry,
     SqliteCheckpoints,
 )
 
@@ -119,3 +121,26 @@ async def test_what_several_branches_wrote_is_in_the_log(
     assert board["x"] == (1 if strategy == "first_write_wins" else 2)
     (told,) = [r.getMessage() for r in caplog.records if r.levelno == logging.DEBUG]
     assert told == f"several branches wrote ['x']; the {strategy.partition('_')[0]} counts"
+
+
+def test_the_work_of_a_node_is_async() -> None:
+    """[GR-619] A plain function is refused where it is registered, before it did anything."""
+    registry = Registry()
+
+    def plain(ctx: Any, board: Any, config: Any) -> Any:
+        raise AssertionError
+
+    with pytest.raises(GraphError, match=r"node type 'x' plain\(\) must be async: write async def"):
+        registry.node_type("x")(plain)
+    assert registry.names() == []
+
+
+def test_lines_are_found_once_for_what_aliases_repeat() -> None:
+    """[GR-608] A document full of aliases is told what is wrong as fast as any."""
+    rows = [f"      a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 5)]
+    text = "name: g\nentry: a\nnodes:\n  - id: a\n    type: set\n    config:\n      a0: &a0 [1]\n"
+    began = time.process_time()
+    with pytest.raises(GraphError) as caught:
+        GraphDefinition.from_text(text + "".join(rows) + "zz: 1\n")
+    assert [str(issue) for issue in caught.value.issues] == ["line 12: zz: unknown field"]
+    assert time.process_time() - began < 2
