@@ -86,8 +86,8 @@ class Outcome:
     """The limit that stopped this run itself."""
     requests: tuple[Request, ...] = ()
     waiting: Mapping[str, Waiting] = field(default_factory=dict[str, "Waiting"])
-    """By call id: what a pending run waits for. The last message has the results of that batch. A run
-    without calls has one entry for each question, by the id of that."""
+    """By call id: what a pending run waits for; its last message has the results of that batch. A run without
+    calls has one entry for each question, by its id."""
     state: Any = None
     """JSON that a Runnable of its own kind needs to go on; it finds it in `frame.resumed.state`."""
     definition: str = ""
@@ -263,8 +263,7 @@ class Frame:
         """The rules about calls, the outermost layer first."""
         self.transcript: list[Message] = []
         self.start = 0
-        """Where this run's own messages begin; what lies before is the conversation so far, or the run
-        that it continues."""
+        """Where its own messages begin; before them lies the conversation, or the run that it continues."""
         self.continues: tuple[str, ...] | None = None
         """The path of that run."""
         self.call_ids: dict[str, int] = {}
