@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
 from toolnexus.runtime.slots import Slot
 from toolnexus.runtime.snapshot import FramePoint, Snapshot
+from toolnexus.runtime.tracing import Tracing
 
 if TYPE_CHECKING:
     from toolnexus.runtime.past import Kept
@@ -104,7 +105,7 @@ class LocalRunner:
 
             frame.journal = step
             run.kept = journal.below
-        result = await self._traced(target, input, ctx, seconds)
+        result = await self._followed(target, input, ctx, seconds)
         if result.snapshot is None:
             return result
         whole = _standing(target, ctx, FramePoint.from_json(result.snapshot))
@@ -209,7 +210,7 @@ class LocalRunner:
             )
         result: RunResult | None = None
         try:
-            result = await self._traced(target, input, ctx, seconds)
+            result = await self._followed(target, input, ctx, seconds)
             if run.kept is not None and result.status != "pending":
                 await run.kept.keep(result)
         finally:
@@ -224,12 +225,18 @@ class LocalRunner:
                 )
         return result
 
-    async def _traced(
+    def _followed(
         self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None
+    ) -> Coroutine[Any, Any, RunResult]:
+        tracing = ctx.run.tracing
+        if tracing is None:
+            return self._drive(target, input, ctx, seconds)
+        return self._traced(tracing, target, input, ctx, seconds)
+
+    async def _traced(
+        self, tracing: Tracing, target: Runnable, input: Any, ctx: RunContext, seconds: float | None
     ) -> RunResult:
-        if ctx.run.tracing is None:
-            return await self._drive(target, input, ctx, seconds)
-        with ctx.run.tracing.run(ctx) as span:
+        with tracing.run(ctx) as span:
             result = await self._drive(target, input, ctx, seconds)
             span.ended(result)
             return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -144,11 +144,11 @@ class HostedModel(ABC):
             return await self._send(request)
         return await self._ways.answer(request, self._has_native, self._send)
 
-    async def _send(self, request: ModelRequest, way: Way | None = None) -> ModelResponse:
+    def _send(self, request: ModelRequest, way: Way | None = None) -> Coroutine[Any, Any, ModelResponse]:
         body = self._body(request, way)
         sink = request.sink
         attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
-        return await self._retried(attempt, request)
+        return self._retried(attempt, request)
 
     async def _retried(self, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None = None) -> T:
         """What `attempt` gives; `request` is told of retries."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 
 class Slots:
@@ -48,41 +46,21 @@ class Slots:
 class Slot:
     """The one slot of one run. Several waits of that run at once lend it once."""
 
+    __slots__ = ("_entered", "_held", "_slots", "_waits")
+
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         self._held = False
         self._entered = False
         self._waits = 0
 
-    @asynccontextmanager
-    async def held(self) -> AsyncGenerator[None]:
+    def held(self) -> _Held:
         """Hold the slot for the life of the run."""
-        await self._slots.acquire()
-        self._held = self._entered = True
-        try:
-            yield
-        finally:
-            self._entered = False
-            if self._held:
-                self._held = False
-                self._slots.release()
+        return _Held(self)
 
-    @asynccontextmanager
-    async def lent(self) -> AsyncGenerator[None]:
+    def lent(self) -> _Lent:
         """Give the slot away while the run waits for a child or for a human."""
-        self._waits += 1
-        if self._held:
-            self._held = False
-            self._slots.release()
-        try:
-            yield
-        except asyncio.CancelledError:  # the run is ending: it must not queue for a slot again
-            self._waits -= 1
-            raise
-        except BaseException:
-            await self._back()
-            raise
-        await self._back()
+        return _Lent(self)
 
     @property
     def lost(self) -> bool:
@@ -96,6 +74,22 @@ class Slot:
             self._slots.release()
         self._held = True
 
+    async def _enter(self) -> None:
+        await self._slots.acquire()
+        self._held = self._entered = True
+
+    def _leave(self) -> None:
+        self._entered = False
+        if self._held:
+            self._held = False
+            self._slots.release()
+
+    def _lend(self) -> None:
+        self._waits += 1
+        if self._held:
+            self._held = False
+            self._slots.release()
+
     async def _back(self) -> None:
         self._waits -= 1
         if self._waits == 0:
@@ -104,3 +98,34 @@ class Slot:
                 self._slots.release()
             else:
                 self._held = True
+
+
+class _Held:
+    """A class and no generator, like `_Lent`: each live sub-agent stands in one of either."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+
+    async def __aenter__(self) -> None:
+        await self._slot._enter()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slot._leave()
+
+
+class _Lent:
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+
+    async def __aenter__(self) -> None:
+        self._slot._lend()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            self._slot._waits -= 1  # the run is ending: it must not queue for a slot again
+        else:
+            await self._slot._back()
