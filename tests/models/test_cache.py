@@ -61,7 +61,6 @@ async def test_each_message_is_encoded_once_in_a_run(case: Case, monkeypatch: py
         return original(message, *args, **kwargs)
 
     monkeypatch.setattr(module, "encode_message", counting)
-    monkeypatch.setattr("toolnexus.models.openai.encode_message", counting)
     bodies = await ten_turns(case)
     last = json.loads(bodies[-1])["messages"]
     assert len(encoded) == len({id(m) for m in encoded}) == 20

@@ -488,10 +488,8 @@ class ToolContext:
         if run.emit is not None:
             from toolnexus.core.events import ToolProgress
 
-            told = run.redact.within(data)
-            run.emit(
-                ToolProgress(path=self.path, call_id=self.call.id, message=run.redact(message), data=told)
-            )
+            said, told = run.redact(message), run.redact.within(data)
+            run.emit(ToolProgress(path=self.path, call_id=self.call.id, message=said, data=told))
 
     async def run(self, target: Runnable, input: Any) -> RunResult:
         """Run `target` below this call; its usage and limits count in this tree.
