@@ -111,6 +111,7 @@ class Started:
     def __exit__(self, *_: object) -> None:
         if self.is_running:
             self.send_signal(signal.SIGKILL)
+            self.wait()
         self.stdout.close()
         self._news.close()
 

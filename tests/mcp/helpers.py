@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.warm import Warm
 from toolnexus.core.events import Event
 from toolnexus.core.messages import ToolCallPart
 from toolnexus.core.tools import ToolResult
@@ -81,6 +82,13 @@ def http_server(*flags: str, script: Path = ROUGH, port: int = 0) -> Generator[s
             yield f"http://127.0.0.1:{process.stdout.readline().split()[1]}/mcp"
         finally:
             process.kill()
+
+
+@contextmanager
+def official_server(warm: Warm) -> Generator[str]:
+    """A server of the official SDK over HTTP; gives its URL."""
+    with warm.start(SDK, "--http", "0") as process:
+        yield f"http://127.0.0.1:{process.stdout.readline().split()[1]}/mcp"
 
 
 def port_of(url: str) -> int:

@@ -7,15 +7,17 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mcp.helpers import SDK, context, entries, logged, opened, server, until, use
+from tests.mcp.helpers import context, entries, logged, opened, server, until, use
 from toolnexus.core.events import Event, ToolProgress
 from toolnexus.core.messages import MediaPart
 from toolnexus.protocols.mcp import call as call_module
+from toolnexus.tools.mcp_config import ServerConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -73,10 +75,10 @@ async def test_a_result_is_never_empty_and_never_doubled(given: dict[str, Any], 
     assert result.is_error is bool(given.get("isError"))
 
 
-async def test_an_error_of_the_server_is_an_error_result() -> None:
+async def test_an_error_of_the_server_is_an_error_result(official_stdio: Callable[..., ServerConfig]) -> None:
     """[MCP-14] `isError`, a protocol error, and a malformed answer are error results; the last two
     name tool and server."""
-    async with opened(server(script=SDK)) as official, opened(server(name="mine")) as source:
+    async with opened(official_stdio()) as official, opened(server(name="mine")) as source:
         failed = await use(official, "fail")
         assert (failed.output, failed.is_error) == ("no luck", True)
         refused = await use(source, "result", error={"code": -32602, "message": "no such city"})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import SDK, http_server, logged, opened, remote, server, use
+from tests.mcp.helpers import http_server, logged, opened, remote, server, use
 from toolnexus.errors import SourceError
 from toolnexus.tools.mcp import McpSource
+from toolnexus.tools.mcp_config import ServerConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -64,9 +66,11 @@ async def test_the_wrong_era_is_a_failure_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["handshake", "stateless", "auto"])
-async def test_the_official_server_works_in_both_eras_over_stdio(protocol: str) -> None:
+async def test_the_official_server_works_in_both_eras_over_stdio(
+    official_stdio: Callable[..., ServerConfig], protocol: str
+) -> None:
     """[MCP-22] A server of the official SDK works over stdio in both eras."""
-    async with opened(server(script=SDK, protocol=protocol)) as source:
+    async with opened(official_stdio(protocol=protocol)) as source:
         era = (await use(source, "era")).output
         assert era == ("2026-07-28" if protocol == "stateless" else "2025-11-25")
         assert (await use(source, "steps")).output == "stepped"

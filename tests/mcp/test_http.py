@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import SDK, entries, http_server, logged, opened, port_of, remote, until, use
+from tests.mcp.helpers import (
+    entries,
+    http_server,
+    logged,
+    official_server,
+    opened,
+    port_of,
+    remote,
+    until,
+    use,
+)
+from tests.warm import Warm
 from toolnexus.errors import SourceError
 from toolnexus.tools.mcp import McpSource
 
@@ -193,10 +204,10 @@ async def test_a_call_that_hangs_over_http_is_cancelled(official: str) -> None:
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_changed_tools_are_noticed_over_http(era: str) -> None:
+async def test_changed_tools_are_noticed_over_http(warm: Warm, era: str) -> None:
     """[MCP-19] Change notes arrive over HTTP in both eras."""
     changes: list[int] = []
-    with http_server(script=SDK) as url:
+    with official_server(warm) as url:
         async with opened(remote(url, protocol=era), lambda: changes.append(1)) as source:
             assert (await use(source, "change")).output == "changed"
             await until(lambda: changes)

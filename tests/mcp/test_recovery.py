@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import SDK, alive, logged, opened, server, until, use
+from tests.mcp.helpers import alive, logged, opened, server, until, use
 from toolnexus.tools.mcp import McpSource
+from toolnexus.tools.mcp_config import ServerConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -102,11 +104,11 @@ async def test_closing_during_a_restart_is_quick(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_changed_tools_are_noticed(era: str) -> None:
+async def test_changed_tools_are_noticed(official_stdio: Callable[..., ServerConfig], era: str) -> None:
     """[MCP-19] When a server says that its tools changed, the source has the new ones and tells;
     calls to a tool that is gone are error results."""
     changes: list[int] = []
-    async with opened(server(script=SDK, protocol=era), lambda: changes.append(1)) as source:
+    async with opened(official_stdio(protocol=era), lambda: changes.append(1)) as source:
         before = {t.original_name: t for t in source.tools}
         assert (await use(source, "change")).output == "changed"
         await until(lambda: changes)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mcp.helpers import ROUGH, SDK, context, http_server, logged, opened, remote, server, use
+from tests.mcp.helpers import (
+    ROUGH,
+    context,
+    logged,
+    official_server,
+    opened,
+    remote,
+    server,
+    use,
+)
+from tests.warm import Warm
 from toolnexus import Agent, Answer, Client, Request, SqliteStore
 from toolnexus.core.result import RunResult
 from toolnexus.testing import ScriptedModel, call, reply
@@ -85,7 +94,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_stateless_server_goes_on_where_it_stood(tmp_path: Path) -> None:
+async def test_a_stateless_server_goes_on_where_it_stood(warm: Warm, tmp_path: Path) -> None:
     """[MCP-69] Another interpreter calls the tool once, with the answers and the state of the server."""
     log, chosen = tmp_path / "log", options("stateless", "--log", str(tmp_path / "log"))
     store = SqliteStore(tmp_path / "c.db")
@@ -94,8 +103,7 @@ async def test_a_stateless_server_goes_on_where_it_stood(tmp_path: Path) -> None
         Client(model=ScriptedModel([asking(rounds=1)]), store=store, **chosen) as c,
     ):
         assert (await c.ask("go", conversation="c")).status == "pending"
-    command = [sys.executable, "-c", GO_ON, str(tmp_path / "c.db"), json.dumps(chosen)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    done = await asyncio.to_thread(warm.run, GO_ON, str(tmp_path / "c.db"), json.dumps(chosen))
     assert done.returncode == 0, done.stderr
     (text,) = json.loads(done.stdout)
     assert json.loads(text) == [{"q": {"action": "accept", "content": {"city": "Oslo"}}}]
@@ -209,12 +217,12 @@ async def test_a_sub_agent_waits_with_its_path() -> None:
     assert last.text == "end" and json.loads(results(last.sub_agents[0])[0][1])["content"] == {"city": "Oslo"}
 
 
-async def test_a_question_of_one_of_several_calls_is_declined() -> None:
+async def test_a_question_of_one_of_several_calls_is_declined(warm: Warm) -> None:
     """[MCP-72] Over stdio nobody knows which call asks, so none is made anew; over HTTP each waits."""
     async with opened(server()) as source:
         asked, echoed = await asyncio.gather(use(source, "ask"), use(source, "sleep", seconds=0.5))
         assert json.loads(asked.output)["action"] == "decline" and not echoed.requests
-    with http_server(script=SDK) as url:
+    with official_server(warm) as url:
         async with opened(remote(url, protocol="handshake")) as source:
             both = await asyncio.gather(use(source, "ask"), use(source, "ask", context()))
     assert [len(result.requests) for result in both] == [1, 1]
