@@ -102,6 +102,26 @@ def test_everything_that_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
     assert [line for line in lines if line.startswith("gone.yaml: ") and "cannot be read" in line]
 
 
+def test_what_a_check_cannot_know_is_told_with_the_way_to_it(tmp_path: Path) -> None:
+    """[CLI-119] Types that a program brings, and documents of another kind."""
+    (tmp_path / "deploy.yaml").write_text("version: v1\nagents: {a: {engine: {kind: agent.Engine}}}\n")
+    done = cli(tmp_path, "graph", "check", "line.yaml", "deploy.yaml")
+    first, *_, last = done.stderr.splitlines()
+    assert "no node type 'say'" in first and "--types MODULE:NAME" in first
+    assert last.startswith("deploy.yaml: this is a deployment document, no graph: ")
+
+
+def test_an_input_that_is_given_is_no_note(tmp_path: Path) -> None:
+    """[CLI-121] A run says what is probably not meant once; a check says which inputs there must be."""
+    (tmp_path / "needs.yaml").write_text(
+        LINE.replace("who:nobody", "who").replace("- {from: two, to: __end__}", "")
+    )
+    done = cli(tmp_path, "graph", "run", "needs.yaml", "--input", "who=Ann", *OWN)
+    assert done.stdout == "Good day, Ann.\n"
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1 and notes[0].startswith("note: needs.yaml: dead_end_node: node 'two'")
+
+
 def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path) -> None:
     """[CLI-119] Warnings have a line and are no error; a check needs neither model nor agents."""
     done = cli(tmp_path, "graph", "check", "warned.yaml")

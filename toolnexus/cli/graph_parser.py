@@ -8,6 +8,9 @@ from typing import Any, cast
 
 from toolnexus.cli.groups import Commands, add_command, add_display, add_model, add_rules, add_sources, whole
 
+WARNINGS = ("toolnexus.graph.build",)
+"""Who logs what is probably not meant in a graph: these commands say it in their own words."""
+
 
 def add_graph(commands: Commands) -> None:
     """Add `graph` with its actions."""
@@ -52,6 +55,7 @@ def _add_run(actions: Commands) -> None:
         "standard output, or its variables when it said nothing; progress goes to standard error. Questions "
         "are asked at the terminal; elsewhere they are declined, but with --json the run ends pending.",
     )
+    run.set_defaults(reported=WARNINGS)
     run.add_argument("file", metavar="FILE", help="the graph, JSON or YAML")
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="a message; - reads it from standard input")
     run.add_argument(
@@ -100,7 +104,7 @@ def _add_check(actions: Commands) -> None:
         "Read graph documents and say everything that is wrong, and what is probably not meant. Runs nothing "
         "and connects to nothing. Exit code 2 when something is wrong; a warning is not.",
     )
-    check.set_defaults(reported=("toolnexus.graph",))
+    check.set_defaults(reported=("toolnexus.graph", *WARNINGS))
     check.add_argument("files", nargs="+", metavar="FILE", help="a graph, JSON or YAML")
     check.add_argument("--json", action="store_true", help="one JSON object for each file, a line each")
     _add_types(check)

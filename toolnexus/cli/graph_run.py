@@ -16,6 +16,7 @@ from toolnexus.cli.build import given_options, make_client, make_client_of
 from toolnexus.cli.exits import OF_STATUS, UsageError
 from toolnexus.cli.graphs import read, registry, script_runtime_name, wrong
 from toolnexus.cli.lines import LineReader
+from toolnexus.cli.notes import tell_notes
 from toolnexus.cli.person import Person
 from toolnexus.cli.run import prompt_text, show
 from toolnexus.cli.view.words import printable
@@ -109,6 +110,8 @@ async def _run(options: Namespace, definition: GraphDefinition, limits: BuildOpt
             graph = build(definition, types, limits, script_runtime_name=script_runtime_name(definition))
         except GraphError as error:
             raise wrong(options.file, error) from None
+        # inputs are given by now, and a reference to what is missing is an error of its node
+        tell_notes(f"{options.file}: {f}" for f in graph.warnings if f.kind != "unresolved_reference")
         kept = graph.checkpoints = None if options.checkpoints is None else Kept(options.checkpoints)
         begin: Board | Checkpoint = board
         if kept is not None:

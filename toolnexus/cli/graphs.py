@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from toolnexus.cli.exits import UsageError
 from toolnexus.cli.named import named
-from toolnexus.graph import GraphDefinition, GraphError, Registry, Services
+from toolnexus.errors import ErrorKind
+from toolnexus.graph import GraphDefinition, GraphError, Issue, Registry, Services
 
 RUNTIMES = ("js", "lua")
 
@@ -50,9 +51,14 @@ def finding_lines(file: str, error: GraphError) -> Sequence[str]:
     """`file:line: path: message` for each finding."""
     return [
         f"{place(file, issue.line)} {issue.path}{': ' if issue.path else ''}"
-        f"{issue.message.removeprefix(f'{file}: ')}"
+        f"{issue.message.removeprefix(f'{file}: ')}{_hint(issue)}"
         for issue in error.issues
     ]
+
+
+def _hint(issue: Issue) -> str:
+    missing = issue.kind == ErrorKind.NOT_FOUND and issue.path.endswith("].type")
+    return "; --types MODULE:NAME brings types of your own" if missing else ""
 
 
 def place(file: str, line: int | None) -> str:

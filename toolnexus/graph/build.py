@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from toolnexus.graph.graph import Graph
 
-logger = logging.getLogger("toolnexus.graph")
+logger = logging.getLogger("toolnexus.graph.build")
 
 LONGEST_TOKEN = 255
 """Bytes; so the three of a subject are together less than the 1,024 that it may have."""

@@ -24,6 +24,10 @@ END = "__end__"
 MOST_BYTES = 1 << 20
 _LAST_STEP = re.compile(r"""(\.?"(\\.|[^"\\])*"|\.?[^."\[\]]+|\[\d+\])$""")
 """The last step of a path that `path_text` wrote."""
+_DEPLOYMENT = (
+    "this is a deployment document, no graph: graph.deploy(…) reads it, `toolnexus serve --config` serves "
+    "its agents: docs/graph-deploy.md"
+)
 _PLAIN_WORDS = {
     "extra_forbidden": "unknown field",
     "string_type": "it must be text",
@@ -127,6 +131,8 @@ class GraphDefinition(_Strict):
         issues: list[Issue] = []
         if not isinstance(data, Mapping):
             raise GraphError("", [Issue(message="a graph is a table with name, entry, nodes and edges")])
+        if "nodes" not in data and "agents" in data:
+            raise GraphError("", [Issue(message=_DEPLOYMENT)])
         try:
             plain = Plain(cast("object", data))
         except ConfigError as error:

@@ -118,7 +118,11 @@ async def run(ctx: NodeContext, board: Board, config: InferenceConfig) -> None:
 def _prepared(ctx: NodeContext, board: Board, config: InferenceConfig) -> Call:
     messages = board.channel(config.channel)
     if not messages:
-        raise _wrong(ctx, f"the channel {config.channel!r} is empty: there is nothing to answer")
+        raise _wrong(
+            ctx,
+            f"the channel {config.channel!r} is empty: there is nothing to answer; "
+            "give the run a message, or have a node append one",
+        )
     feedback = _feedback(ctx, board, config)
     if feedback is not None:
         context, now = messages, Message("user", (TextPart(feedback),))

@@ -101,7 +101,8 @@ def _check(config: Mapping[str, Any], script_runtime_name: str) -> Sequence[Issu
     elif runtime != script_runtime_name:
         issues.append(
             Issue(
-                message=f"the script runtime {runtime!r} is not that of the graph, {script_runtime_name!r}",
+                message=f"the script runtime {runtime!r} is not that of the graph, {script_runtime_name!r}: "
+                "all scripts of a graph run in one, and script_runtime_name says in which",
                 path="runtime",
                 kind=ErrorKind.NOT_AVAILABLE,
             )
