@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.test_requirements import stated
 from tests.faults.matrix import HOW, WHERE
 from tests.loop.support import paired
-from toolnexus import Budget, Client, MemoryStore, RunContext, tool
+from toolnexus import Budget, Client, MemoryStore, RunContext, Stream, tool
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -106,12 +106,14 @@ async def test_a_reader_that_fails_ends_the_run_and_keeps_its_own_error() -> Non
     hook = Hook("after_model", asyncio.Event().wait)
     async with asyncio.timeout(5), client(hook, store) as one:
         stream = one.stream("go", conversation="t")
+        left: list[Stream] = []
         with pytest.raises(ZeroDivisionError):
             async with stream as events:
+                left.append(events)
                 async for event in events:
                     if getattr(event, "turn", 0) == 2:
                         raise ZeroDivisionError
-        assert events.result.status == "incomplete"
-        assert paired(events.result.messages)
+        assert left[0].result.status == "incomplete"
+        assert paired(left[0].result.messages)
         assert await whole(store)
     assert asyncio.all_tasks() == before
