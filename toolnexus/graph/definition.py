@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from toolnexus.core.files import read_text, reason
 from toolnexus.core.formats import from_json, from_yaml
+from toolnexus.core.names import did_you_mean
 from toolnexus.core.plain import Plain, path_text
 from toolnexus.errors import ConfigError
 from toolnexus.graph.errors import GraphError, Issue
@@ -89,7 +90,8 @@ class GraphDefinition(_Strict):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise GraphError(str(fields.get("name", "")), issues_of(error)) from None
+            issues = [_with_near(issue) for issue in issues_of(error)]
+            raise GraphError(str(fields.get("name", "")), issues) from None
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> GraphDefinition:
@@ -225,6 +227,17 @@ def _wrong_nodes(nodes: Sequence[NodeDef]) -> Iterator[Issue]:
             yield Issue(message=f"several nodes have the id {node.id!r}", path=f"nodes[{n}].id")
         if not node.type:
             yield Issue(message=f"node {node.id!r} needs a type", path=f"nodes[{n}].type")
+
+
+def _with_near(issue: Issue) -> Issue:
+    """An unknown field with those that it may be meant to be."""
+    if issue.message != _PLAIN_WORDS["extra_forbidden"]:
+        return issue
+    within, _, key = issue.path.rpartition(".")
+    model = {"nodes": NodeDef, "edges": EdgeDef}.get(within.partition("[")[0], GraphDefinition)
+    allowed = [field.alias or name for name, field in model.model_fields.items()]
+    known = ", ".join(allowed)
+    return replace(issue, message=f"{issue.message}{did_you_mean(key, allowed)}; allowed: {known}")
 
 
 def issues_of(error: ValidationError, prefix: str = "") -> list[Issue]:

@@ -48,6 +48,10 @@ def test_a_document_is_json_or_yaml() -> None:
 
 WRONG: list[tuple[str, str, int | None]] = [
     ("name: g\nentry: a\nnodes:\n  - id: a\n    type: set\n    extra: 1\n", "unknown field", 6),
+    ("name: g\nnode: []\n", "node: unknown field; did you mean 'nodes'?; allowed: name, version", 2),
+    ("name: g\nnodes:\n  - {id: a, typ: set}\n", "typ: unknown field; did you mean 'type'?; allowed: id", 3),
+    ("name: g\nedges:\n  - {form: a}\n", "form: unknown field; did you mean 'from'?; allowed: from, to", 3),
+    ("agents: {a: {engine: {}}}\n", "a deployment document, no graph", None),
     ("name: g\nentry: b\nnodes:\n  - {id: a, type: set}\n", "'b' is no node", 2),
     ("name: g\nname: h\nentry: a\nnodes: [{id: a, type: set}]\n", "twice", None),
     ("name: g\nentry: a\nnodes: [{id: a, type: set}]\nedges:\n  - {from: a, to: zz}\n", "'zz' is neither", 5),
