@@ -1,7 +1,8 @@
 """Two agents as one document: deploy.yaml says what there is, this program brings a model and a referee.
 
 What to look at: the desk runs the writer as one of its nodes; a referee of the host sends the first draft
-back; the type of nodes `count` is a script. `toolnexus serve --config` offers such a document to others.
+back; the type of nodes `count` is a script. A document
+without impls of a host is offered to others by `toolnexus serve --config`.
 """
 
 import asyncio

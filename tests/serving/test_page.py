@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import shlex
+from contextlib import AsyncExitStack
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 import tomli
 
+from toolnexus import Client, serve
 from toolnexus.config import Document
 from toolnexus.serving.options import A2AOptions, Limits, McpOptions
-from toolnexus.testing import ScriptedEndpoint
+from toolnexus.testing import ScriptedEndpoint, ScriptedModel
 from toolnexus.tools.mcp_config import load_mcp_config
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
@@ -52,3 +58,33 @@ def test_the_page_names_every_option() -> None:
     words = {word for words in named for word in words}
     for kind in (A2AOptions, McpOptions, Limits):
         assert {field.name for field in fields(kind)} - words <= {"version", "instructions"}
+
+
+@pytest.mark.anyio
+async def test_what_curl_is_told_is_answered() -> None:
+    """[SRV-14] The card needs no token, both protocols do."""
+    lines = re.sub(r"^#.*\n", "", block("sh"), flags=re.MULTILINE).replace("\\\n", "").replace("$TOKEN", "t")
+    words = shlex.split(lines)
+    begins = [n for n, word in enumerate(words) if word == "curl"]
+    answers: list[Any] = []
+    async with asyncio.timeout(20), AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(model=ScriptedModel(["three"]), builtins=["read"]))
+        card = {"name": "x", "description": "y", "token": "t"}
+        server = await stack.enter_async_context(
+            serve(client, a2a=card, mcp={"tools": ["read"], "token": "t"})
+        )
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        for begin, end in zip(begins, [*begins[1:], len(words)], strict=True):
+            _, _, url, *options = words[begin:end]
+            given = list(zip(options[::2], options[1::2], strict=True))
+            headers = dict(value.split(": ", 1) for flag, value in given if flag == "-H")
+            body = next((value for flag, value in given if flag == "-d"), None)
+            url = url.replace("http://127.0.0.1:8000", server.url)
+            async with http.request(
+                "GET" if body is None else "POST", url, headers=headers, data=body
+            ) as got:
+                answers.append(await got.json())
+    card, task, tools = answers
+    assert card["name"] == "x"
+    assert task["result"]["task"]["artifacts"][0]["parts"][0]["text"] == "three"
+    assert [tool["name"] for tool in tools["result"]["tools"]] == ["read"]
