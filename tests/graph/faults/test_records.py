@@ -142,5 +142,6 @@ def test_lines_are_found_once_for_what_aliases_repeat() -> None:
     began = time.process_time()
     with pytest.raises(GraphError) as caught:
         GraphDefinition.from_text(text + "".join(rows) + "zz: 1\n")
-    assert [str(issue) for issue in caught.value.issues] == ["line 12: zz: unknown field"]
+    (issue,) = caught.value.issues
+    assert str(issue).startswith("line 12: zz: unknown field")
     assert time.process_time() - began < 2
