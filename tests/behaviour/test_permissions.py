@@ -275,7 +275,7 @@ async def test_files_agents_and_servers_have_patterns_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "rules", [{"bash": "maybe"}, {"ba sh": "ask"}, {"bash(": "ask"}, {3: "ask"}, ["bash"]]
+    "rules", [{"bash": "maybe"}, {"deny": ["bash"]}, {"ba sh": "ask"}, {"bash(": "ask"}, {3: "ask"}, ["bash"]]
 )
 def test_a_rule_that_is_none_is_refused(rules: Any) -> None:
     """[PERM-10] Where it is written, with what is allowed; the same for an agent."""
