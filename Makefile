@@ -9,7 +9,7 @@ demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
 
 test: $(VENV)/.dev  ## all tests
-	@echo "toolnexus: running the tests (about three minutes on two cores)"
+	@echo "toolnexus: running the tests (about three and a half minutes on two cores)"
 	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-peers: $(VENV)/.dev  ## with what others have made; installs it into the user's cache, skips what it cannot
