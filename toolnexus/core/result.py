@@ -69,6 +69,8 @@ class RunResult:
     """The name of what ran."""
     continues: tuple[str, ...] | None = None
     """The path of the run whose transcript it went on with; its messages begin with that."""
+    pending_steer: int = 0
+    """How many messages of `client.steer` a graph ended without taking; they are not delivered."""
     error: BaseException | None = None
     snapshot: Mapping[str, Any] | None = field(default=None, repr=False)
     """Of a pending run: JSON from which any process can go on with `client.resume`."""

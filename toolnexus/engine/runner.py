@@ -322,6 +322,7 @@ def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = N
         path=frame.path,
         agent=frame.agent,
         continues=frame.continues,
+        pending_steer=outcome.pending_steer,
         error=error,
         snapshot=point,
     )

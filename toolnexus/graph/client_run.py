@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,7 +37,19 @@ if TYPE_CHECKING:
 async def execute(graph: Graph, input: Any, ctx: RunContext) -> Outcome:
     """The run of `graph`, from its start, from where it waited, or behind the checkpoint that `input` is."""
     outcome, _ = await attempt(graph, input, ctx)
-    return outcome
+    return counted(outcome, ctx.frame)
+
+
+def counted(outcome: Outcome, frame: Frame) -> Outcome:
+    """How a run ends, with how much was said to it that no node took: that is not delivered any more.
+
+    A run that waits keeps it, and so does the conversation of one that fails.
+    """
+    if outcome.status == "pending" or not frame.inbox:
+        return outcome
+    left = len(frame.inbox)
+    frame.inbox.clear()
+    return replace(outcome, pending_steer=left)
 
 
 async def attempt(graph: Graph, input: Any, ctx: RunContext, number: int = 1) -> tuple[Outcome, Board]:

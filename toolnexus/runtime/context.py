@@ -92,6 +92,7 @@ class Outcome:
     """JSON that a Runnable of its own kind needs to go on; it finds it in `frame.resumed.state`."""
     definition: str = ""
     """A digest of what ran."""
+    pending_steer: int = 0
     scratch: Any = None
     """JSON of what only this run has in its scratchpad. The frame around it fills it in."""
 

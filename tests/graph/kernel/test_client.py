@@ -340,3 +340,26 @@ async def test_what_is_said_to_a_run_in_flight_reaches_a_node_that_takes_it() ->
         go.set()
         result = await running
     assert [m.text for m in result.messages] == ["go", "one more thing"]
+    assert result.pending_steer == 0
+
+
+async def test_what_no_node_took_is_counted_and_not_delivered() -> None:
+    """[GR-072] The next question of the conversation does not hear it either."""
+    world = World()
+    waiting, go = asyncio.Event(), asyncio.Event()
+
+    @world.registry.node_type("wait")
+    async def wait(ctx: NodeContext, board: Board, config: Mapping[str, Any]) -> None:  # pyright: ignore
+        waiting.set()
+        await go.wait()
+
+    graph = world.graph({"id": "w", "type": "wait"})
+    async with world.client as client, asyncio.timeout(5):
+        running = asyncio.create_task(client.run(graph, "go", conversation="c"))
+        await waiting.wait()
+        client.steer("c", "too late")
+        go.set()
+        assert (await running).pending_steer == 1
+        again = await client.run(graph, "again", conversation="c")
+    assert [m.text for m in again.messages] == ["go", "again"]
+    assert again.pending_steer == 0

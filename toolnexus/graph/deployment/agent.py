@@ -11,7 +11,7 @@ from toolnexus.core.messages import user
 from toolnexus.core.usage import Budget
 from toolnexus.graph.board import MAIN_CHANNEL, Board
 from toolnexus.graph.checkpoint import Checkpoint
-from toolnexus.graph.client_run import attempt, begun
+from toolnexus.graph.client_run import attempt, begun, counted
 from toolnexus.graph.graph import Graph
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 
@@ -82,15 +82,14 @@ class DeployedAgent:
             if outcome.status == "pending":
                 return replace(outcome, state={"attempt": number, "graph": outcome.state})
             if outcome.status != "done":
-                return outcome
+                return counted(outcome, frame)
             asked = [str(text) for text in await _each(self._hooks.referees, board) if text]
             if not asked:
                 await _each(self._hooks.commit, board)
-                return outcome
+                return counted(outcome, frame)
             if number > self._max_revise:
-                return replace(
-                    outcome, status="incomplete", limit=frame.hit(ctx.run, "max_revise", self._max_revise)
-                )
+                limit = frame.hit(ctx.run, "max_revise", self._max_revise)
+                return counted(replace(outcome, status="incomplete", limit=limit), frame)
             board.append(MAIN_CHANNEL, user("\n\n".join(asked)))
             input, number = board, number + 1
 
