@@ -100,7 +100,7 @@ class Rules:
             match = _RULE.fullmatch(text.strip()) if isinstance(text, str) else None
             if match is None:
                 raise ConfigError(f"{where}: {text!r} {NO_RULE}")
-            if not isinstance(verdict, str) or verdict not in _STRICTNESS:
+            if not isinstance(cast("object", verdict), str) or verdict not in _STRICTNESS:
                 raise ConfigError(f"{where}: {text!r} is {verdict!r}; allowed are {list(_STRICTNESS)}")
             rules.append(Rule(text, match["tool"], match["subject"], verdict))
         return cls(tuple(rules), where)
