@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from toolnexus import Agent, Budget, Client, tool
 from toolnexus.core.events import TextDelta
@@ -63,7 +63,7 @@ class Ours:
         result.raise_for_status()
         return result.text, result.usage.total_tokens
 
-    async def stream(self, prompt: str) -> AsyncIterator[str]:
+    async def stream(self, prompt: str) -> AsyncGenerator[str]:
         """The deltas of one streamed answer."""
         async with self._client.stream(prompt) as events:
             async for event in events:

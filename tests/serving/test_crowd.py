@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import socket
 import sys
@@ -209,6 +210,23 @@ async def test_a_request_that_does_not_come_is_not_waited_for(sent: bytes) -> No
         for one in (writer, other):
             one.close()
             await one.wait_closed()
+
+
+@pytest.mark.parametrize("request_of", [_message, _stream, _tool_call])
+async def test_a_caller_that_leaves_in_the_middle_of_its_request_is_no_error(
+    request_of: Callable[[int], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """[SRV-17] Nothing begins, and no log speaks of it as a failure of the server."""
+    async with asyncio.timeout(20), crowd() as server:
+        before = asyncio.all_tasks()
+        _, writer = await server._sent(request_of(1)[:-1])
+        while not begun(before):  # until the server has what there is
+            await asyncio.sleep(0)
+        writer.close()
+        await writer.wait_closed()
+        await settled(before)
+        assert not server.client.store._conversations  # type: ignore[attr-defined]
+    assert [r.getMessage() for r in caplog.records if r.levelno > logging.INFO] == []
 
 
 async def test_a_reader_that_stops_holds_nothing() -> None:

@@ -46,6 +46,10 @@ class _Refused(Exception):
         self.headers = headers
 
 
+class _Left(Exception):
+    """The caller is gone before the request was whole: nothing begins, and nobody is told."""
+
+
 class Gate:
     """ASGI middleware. A request that is refused never reaches what it asked for."""
 
@@ -70,6 +74,8 @@ class Gate:
             ticket = self._ticket(door, scope, path, body)
         except _Refused as refused:
             return await response.refuse(refused)
+        except _Left:
+            return None
         if given is not None:
             receive = _replayed(given, receive)
         scope[TICKET] = ticket
@@ -138,7 +144,7 @@ class Gate:
                 while size <= most + READ_ON:
                     message = await receive()
                     if message["type"] != "http.request":
-                        return b"", message
+                        raise _Left
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     too_big = too_big or size > most
