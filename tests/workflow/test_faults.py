@@ -246,6 +246,23 @@ async def test_a_snapshot_is_for_the_kind_of_target_that_asked() -> None:
     assert len(seen) == 2
 
 
+async def test_another_target_does_not_use_the_waiting_run_up() -> None:
+    """[RES-56] Of another name or kind it is an error before anything runs, and the right one goes on."""
+    answered: list[Any] = []
+    agent = Agent(name="a", tools=[asker(answered)])
+    flow = Sequential(Fn(str.upper), AgentStep(agent), name="flow")
+    wrong = Sequential(Fn(str.lower), AgentStep(agent), name="other"), Agent(name="flow", tools=agent.tools)
+    async with client("function", brain, store=MemoryStore()) as (one, _):
+        first = await one.run(flow, "x", conversation="c")
+        answers = [Answer(id=first.pending[0].id, ok=True, data="yes")]
+        for target in wrong:
+            for waits in ("c", first):
+                with pytest.raises(RunError, match=r"'flow' asked, .* go on with the target that asked"):
+                    await one.resume(waits, answers, target=target)
+        assert answered == [] and len(await one.conversation("c").pending()) == 1
+        assert (await one.resume("c", answers, target=flow)).output == "yes"
+
+
 async def test_of_many_that_resume_a_workflow_one_runs_it() -> None:
     """[WF-74] In several clients over one store: every node once, and all get the same end."""
     ran: list[str] = []

@@ -114,7 +114,7 @@ async def test_a_tree_that_was_edited_while_it_waited() -> None:
         for other in (
             Sequential(Fn(str.upper)),
             Sequential(Fn(str.upper), Fn(len), AgentStep(ASKING)),
-            Fn(len),
+            Fn(len, name="sequential"),
         ):
             with pytest.raises(RunError, match="changed while it waited"):
                 await one.resume(as_json(result.snapshot), [answer], target=other)

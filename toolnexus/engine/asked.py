@@ -127,7 +127,7 @@ class Asked:
                 host[CONVERSATION] = conversation
             chosen = target(resumed)
             if resumed is not None:
-                self._check_tools(chosen, resumed)
+                self._check_target(chosen, resumed)
                 run.answers = resumed.answers
             return await self._runner.start(
                 run,
@@ -144,9 +144,18 @@ class Asked:
 
         return body
 
-    def _check_tools(self, target: Runnable, stood: Snapshot) -> None:
-        """Raises `RunError` when a call that waits is of a tool that is not there: nothing may run then."""
-        if not isinstance(target, Agent) or not stood.frame.messages:
+    def _check_target(self, target: Runnable, stood: Snapshot) -> None:
+        """Raises `RunError` for a target that cannot go on, before anything of it runs.
+
+        It is of another name or kind than the one that asked (an agent may have a new name), or is without
+        the tool of a call that waits.
+        """
+        if not isinstance(target, Agent) or stood.frame.state is not None:
+            if target.name != stood.agent or isinstance(target, Agent):
+                who = f"{stood.agent!r} asked, and {target.name!r} was to go on"
+                raise RunError(f"{who}; go on with the target that asked")
+            return
+        if not stood.frame.messages:
             return
         tools = [*self._environment.toolkit, *self._environment.own(target.scope)]
         there = {*BOUND_ELSEWHERE, *(tool.name for tool in tools)}
