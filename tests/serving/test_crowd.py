@@ -14,10 +14,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from a2a.server.agent_execution.active_task import ActiveTask
 
 from tests.serving.test_frame import MODERN, calling
 from toolnexus import Client, FunctionModel, Message, ModelRequest, ToolCallPart, assistant, serve, tool
 from toolnexus.serving.a2a import recent
+from toolnexus.serving.a2a.executor import Executor
 
 pytestmark = pytest.mark.anyio
 
@@ -31,6 +33,8 @@ class Room:
 
     def __init__(self, size: int, leaving: int) -> None:
         self.full, self.left, self.open = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.exit = asyncio.Event()
+        self.exit.set()
         self._size, self._leaving = size, leaving
 
     async def enter(self) -> None:
@@ -43,6 +47,7 @@ class Room:
             self._leaving -= 1
             if not self._leaving:
                 self.left.set()
+            await self.exit.wait()
             raise
 
 
@@ -125,13 +130,23 @@ def _tool_call(n: int) -> bytes:
 
 
 def _message(text: object, method: str = "SendMessage") -> bytes:
-    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": str(text)}]}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
+    return _a2a(method, message={"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": str(text)}]})
+
+
+def _a2a(method: str, **params: Any) -> bytes:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return _request("/", json.dumps(body).encode(), {"a2a-version": "1.0"})
 
 
 def _stream(text: object) -> bytes:
     return _message(text, "SendStreamingMessage")
+
+
+async def _task_of(stream: asyncio.StreamReader) -> str:
+    """The task that a stream begins with."""
+    while not (line := await stream.readline()).startswith(b"data:"):
+        assert line, "the stream is over"
+    return json.loads(line[5:])["result"]["task"]["id"]
 
 
 NONSENSE = {
@@ -210,6 +225,30 @@ async def test_a_request_that_does_not_come_is_not_waited_for(sent: bytes) -> No
         for one in (writer, other):
             one.close()
             await one.wait_closed()
+
+
+async def test_what_is_cancelled_and_left_is_not_kept() -> None:
+    """[A2A-84] Also when a caller leaves while its run is being cancelled, nothing but the task is held."""
+    async with asyncio.timeout(20), crowd() as server:
+        before = asyncio.all_tasks()
+        server.room = room = Room(3, 3)
+        room.exit.clear()
+        callers = [await server._sent(_stream(n)) for n in range(3)]
+        tasks = [await _task_of(reader) for reader, _ in callers]
+        await room.full.wait()
+        requests = {task for task in begun(before) if "run_asgi" in str(task.get_coro())}
+        cancelling = [asyncio.create_task(server.answer(_a2a("CancelTask", id=task))) for task in tasks]
+        await room.left.wait()
+        for _, writer in callers[1:]:
+            writer.transport.abort()
+        while len(requests) > 1:
+            _, requests = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
+        room.exit.set()
+        assert all(["TASK_STATE_CANCELED" in await answer for answer in cancelling])
+        callers[0][1].close()
+        await settled(before)
+        held = [each for each in gc.get_objects() if isinstance(each, ActiveTask | Executor)]
+        assert [each for each in held if not isinstance(each, Executor) or each.running] == []
 
 
 @pytest.mark.parametrize("request_of", [_message, _stream, _tool_call])

@@ -73,12 +73,12 @@ class Executor(AgentExecutor):
                 await event_queue.enqueue_event(task)
             turn = _Turn(self._client, self._target, self._tasks, context, event_queue)
             work = self._runs[task_id] = asyncio.create_task(self._bounded(turn))
+            work.add_done_callback(lambda _: self._runs.pop(task_id))  # whatever cancels the wait for it
             try:
                 await asyncio.wait([work])
             finally:
                 work.cancel()
                 await asyncio.wait([work])
-                del self._runs[task_id]
             if not work.cancelled():  # else whoever cancelled it says so
                 work.result()
 

@@ -12,7 +12,7 @@ from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.routes.common import DefaultServerCallContextBuilder
-from a2a.types import AgentCard, CancelTaskRequest, SendMessageRequest
+from a2a.types import AgentCard, CancelTaskRequest, SendMessageRequest, SubscribeToTaskRequest
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import A2AError, InvalidParamsError, UnsupportedOperationError
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import Runnable
 from toolnexus.serving.a2a.card import JSONRPC, REST, add_skills, make_card
 from toolnexus.serving.a2a.executor import STREAMS, Executor
+from toolnexus.serving.a2a.streams import Streams
 from toolnexus.serving.a2a.tasks import Tasks
 from toolnexus.serving.gate import Door
 from toolnexus.serving.load import TICKET, Load
@@ -98,6 +99,7 @@ class _Handler(DefaultRequestHandler):
         super().__init__(executor, tasks, card, interrupted_task_timeout=_PARKED_SECONDS)
         self._executor = executor
         self._tasks = tasks
+        self._streams = Streams()
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Any:
         self._check(params)
@@ -109,10 +111,22 @@ class _Handler(DefaultRequestHandler):
     ) -> AsyncGenerator[Any]:
         self._check(params)
         handler: Any = super()
-        events: AsyncGenerator[Any] = handler.on_message_send_stream(params, context)
-        async with aclosing(events):
+        async with aclosing(self._streams.read(handler.on_message_send_stream(params, context))) as events:
             async for event in events:
                 yield event
+
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Any]:
+        handler: Any = super()
+        async with aclosing(self._streams.read(handler.on_subscribe_to_task(params, context))) as events:
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        handler: Any = super()
+        await handler.aclose()
+        await self._streams.ended()
 
     def _check(self, params: SendMessageRequest) -> None:
         message, longest = params.message, self._tasks.longest_context
