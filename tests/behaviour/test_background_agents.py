@@ -332,7 +332,8 @@ async def test_starts_in_the_background_are_counted_exactly() -> None:
     async with Client(model=script, builtins=ON, agents=agents("leaf"), budget=Budget(requests=10)) as client:
         result = await asked(client)
     assert result.usage.requests == 10 and result.status == "incomplete"
-    assert len(result.sub_agents) == 12 and result.messages[-1].text.startswith(AT_END)
+    told = result.messages[-1].text  # who gets the last request is a question of scheduling
+    assert len(result.sub_agents) == 12 and told.startswith((AT_REST, AT_END))
 
 
 @pytest.mark.parametrize("end", ["max_turns", "error", "seconds", "cancelled", "tool_calls"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from toolnexus.models.base import Model
 from toolnexus.runtime.background import Job
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, ToolContext
 from toolnexus.runtime.past import Past
+from toolnexus.runtime.slots import Slot
 from toolnexus.tools.arguments import check_arguments
 from toolnexus.tools.builtin.loader import definition
 from toolnexus.tools.invoke import failed
@@ -126,22 +126,28 @@ async def delegated(target: Runnable, prompt: Any, ctx: ToolContext) -> ToolResu
     return told(target.name, result, context.run.redact)
 
 
-async def delegate(
+def delegate(
     target: Runnable,
     prompt: Any,
     parent: RunContext,
     key: str,
     resumed: Mapping[str, Any] | None = None,
     past: Past | None = None,
-) -> RunResult:
+) -> Coroutine[Any, Any, RunResult]:
     """Run `target` for a model, or let it go on from where it stood.
 
     It counts in depth and waits for a slot while the caller lends its own.
     """
-    async with parent.frame.slot.lent() if parent.frame.slot is not None else nullcontext():
-        return await parent.run.runner.run(
-            target, prompt, parent=parent, key=key, delegated=True, resumed=resumed, **_behind(past)
-        )
+    slot, behind = parent.frame.slot, _behind(past)
+    run = parent.run.runner.run(
+        target, prompt, parent=parent, key=key, delegated=True, resumed=resumed, **behind
+    )
+    return run if slot is None else _lending(slot, run)
+
+
+async def _lending(slot: Slot, run: Coroutine[Any, Any, RunResult]) -> RunResult:
+    async with slot.lent():
+        return await run
 
 
 def _behind(past: Past | None) -> dict[str, Any]:

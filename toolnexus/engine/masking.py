@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toolnexus.core.messages import OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart
+from toolnexus.core.messages import Message, OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart
 from toolnexus.core.model import ModelResponse
 from toolnexus.runtime.redact import Redactor
 
@@ -22,11 +22,27 @@ def masked(response: ModelResponse, redact: Redactor) -> ModelResponse:
     if redact.idle:
         return response
     message = response.message
+    if (said := _all_text(message)) is not None and redact(said) is said:
+        return response
     parts = tuple([_part(part, redact) for part in message.parts])
     extra = redact.within(message.extra)
     if extra is message.extra and all([new is old for new, old in zip(parts, message.parts, strict=True)]):
         return response
     return replace(response, message=replace(message, parts=parts, extra=extra))
+
+
+def _all_text(message: Message) -> str | None:
+    """All of a message in one text, which is looked through faster than each of its parts; None where it
+    holds more than plain text and calls."""
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolCallPart) and part.extra is None:
+            texts += (part.id, part.name, part.arguments)
+        elif isinstance(part, TextPart) and part.extra is None:
+            texts.append(part.text)
+        else:
+            return None
+    return "\0".join(texts) if message.extra is None else None
 
 
 def _part(part: Part, redact: Redactor) -> Part:

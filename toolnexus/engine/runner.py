@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 NO_TEXT = "The run ended without any text."
 
+_FAILED = Outcome(status="error")
+
 
 class Journal(Protocol):
     """Keeps what a run does while it does it. Raises nothing but `CancelledError`."""
@@ -152,78 +154,35 @@ class LocalRunner:
         continues: tuple[str, ...] | None = None,
     ) -> RunResult:
         """See `Runner.run`."""
-        run, above, own = parent.run, parent.frame, _settings(target)
-        point = None if resumed is None else FramePoint.from_json(resumed)
-        if point is not None and above.stood is not None:
-            point = replace(point, interrupted=above.stood.interrupted, let_go=above.stood.let_go)
-        if point is None:
-            path = (*above.path, segment or above.segment(target.name, key))
-        else:
-            path = point.path
-        budgets = [own.budget] if own.budget else []
-        if point is None:
-            ledger = Ledger(path, target.name, budgets, above.ledger)
-        else:
-            ledger = above.ledger.restored(path)
-            ledger.bound_by(budgets, above.ledger)
-        slot = Slot(run.slots) if delegated else above.slot
-        frame = Frame(
-            path=path,
-            agent=target.name,
-            depth=above.depth + delegated,
-            ledger=ledger,
-            hooks=HookSet(own.hooks, above.hooks) if own.hooks else above.hooks,
-            workdir=own.workdir or above.workdir,
-            parent=above,
-            call_id=key,
-            slot=slot,
-            asker=Asker(own.on_request) if own.on_request else above.asker,
-            max_turns=own.max_turns or above.max_turns,
-            **_rights((own.permissions,), above),
-        )
-        if point is None:
-            frame.place = len(above.children)
-            above.children.append(None)
-            frame.follow(history)
-            frame.continues = continues
-        else:
-            frame.resume(point)
-            if point.scratch is not None and (pad := parent.get(SCRATCHPAD)) is not None:
-                pad.restore(point.scratch)
-        ctx = RunContext(run, frame, parent.host)
-        seconds = own.budget.seconds if own.budget else None
-        async with slot.held() if slot is not None and delegated else nullcontext():
-            return await self._child(target, input, ctx, seconds)
-
-    async def _child(self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None) -> RunResult:
-        run, frame, above = ctx.run, ctx.frame, ctx.frame.parent
-        assert above is not None
-        if run.emit is not None:
-            run.emit(
-                SubAgentStarted(
-                    path=above.path,
-                    agent=target.name,
-                    child=frame.path,
-                    call_id=frame.call_id,
-                    prompt=_as_text(input),
-                )
-            )
+        ctx = _below(target, parent, key, delegated, resumed, segment, history, continues)
+        run, frame, above = ctx.run, ctx.frame, parent.frame
         result: RunResult | None = None
-        try:
-            result = await self._followed(target, input, ctx, seconds)
-            if run.kept is not None and result.status != "pending":
-                await run.kept.keep(result)
-        finally:
-            # a cancelled child still counts: its transcript and usage are part of the tree
-            result = result or result_of(ctx, Outcome(status="incomplete"))
-            above.children[frame.place] = result
-            if run.counts is not None:
-                run.counts.sub_agent(target.name, result.status)
+        async with frame.slot.held() if frame.slot is not None and delegated else nullcontext():
             if run.emit is not None:
                 run.emit(
-                    SubAgentFinished(path=above.path, agent=target.name, child=frame.path, result=result)
+                    SubAgentStarted(
+                        path=above.path,
+                        agent=target.name,
+                        child=frame.path,
+                        call_id=frame.call_id,
+                        prompt=_as_text(input),
+                    )
                 )
-        return result
+            try:
+                result = await self._followed(target, input, ctx, _seconds(target))
+                if run.kept is not None and result.status != "pending":
+                    await run.kept.keep(result)
+            finally:
+                # a cancelled child still counts: its transcript and usage are part of the tree
+                result = result or result_of(ctx, Outcome(status="incomplete"))
+                above.children[frame.place] = result
+                if run.counts is not None:
+                    run.counts.sub_agent(target.name, result.status)
+                if run.emit is not None:
+                    run.emit(
+                        SubAgentFinished(path=above.path, agent=target.name, child=frame.path, result=result)
+                    )
+            return result
 
     def _followed(
         self, target: Runnable, input: Any, ctx: RunContext, seconds: float | None
@@ -245,12 +204,17 @@ class LocalRunner:
         run, frame = ctx.run, ctx.frame
         if run.emit is not None:
             run.emit(RunStarted(path=frame.path, agent=target.name))
-        outcome, error = Outcome(status="error"), None
+        outcome, error = _FAILED, None
         reason = "not run: the run failed"
         frame.deadline = Deadline(seconds)
         try:
             async with frame.deadline as deadline:
-                outcome = await _executed(target, input, ctx)
+                try:
+                    ended = await target.execute(input, ctx)
+                    outcome = ended if ended.status != "pending" else await _waiting(ctx, ended)
+                finally:  # it ends no sooner than what it left in the background
+                    if frame.background is not None and outcome.status != "pending":
+                        await end_background(ctx)
             if deadline.expired:
                 limit = frame.hit(run, "seconds", seconds)
                 outcome = Outcome(status="incomplete", limit=limit)
@@ -258,10 +222,10 @@ class LocalRunner:
             limit = frame.hit(run, reached.limit, reached.value, reached.scope)
             outcome = Outcome(status="incomplete", limit=limit)
         except Exception as failure:
-            error = failure
+            outcome, error = _FAILED, failure
         except BaseException as cancel:
             if isinstance(cancel, asyncio.CancelledError) and not frame.is_cancelled:
-                return _finish(ctx, outcome, RuntimeError("the run was cancelled from inside"), reason)
+                return _finish(ctx, _FAILED, RuntimeError("the run was cancelled from inside"), reason)
             outcome = Outcome(status="incomplete", limit=frame.hit(run, "cancelled", None))
             result = _finish(ctx, outcome, None, "interrupted: the run was cancelled")
             if frame.parent is None:
@@ -272,24 +236,68 @@ class LocalRunner:
         return _finish(ctx, outcome, error, reason)
 
 
-async def _executed(target: Runnable, input: Any, ctx: RunContext) -> Outcome:
-    """The body of a run, which ends no sooner than what it left in the background."""
-    suspended = False
-    try:
-        outcome = await target.execute(input, ctx)
-        background = ctx.frame.background
-        if background is not None and outcome.status == "pending":
-            await background.settled(background.open)
-            every = {request.id: request for request in (*outcome.requests, *background.requests)}
-            outcome = replace(outcome, requests=tuple(every.values()))
-            suspended = True
-        if outcome.status == "pending" and ctx.frame.parent is not None:
-            pad = ctx.get(SCRATCHPAD)
-            outcome = outcome if pad is None else replace(outcome, scratch=pad.to_json())
-        return outcome
-    finally:
-        if ctx.frame.background is not None and not suspended:
-            await end_background(ctx)
+def _below(
+    target: Runnable,
+    parent: RunContext,
+    key: str,
+    delegated: bool,
+    resumed: Mapping[str, Any] | None,
+    segment: str | None,
+    history: Sequence[Message],
+    continues: tuple[str, ...] | None,
+) -> RunContext:
+    """The context of a run below `parent`."""
+    run, above, own = parent.run, parent.frame, _settings(target)
+    point = None if resumed is None else FramePoint.from_json(resumed)
+    if point is not None and above.stood is not None:
+        point = replace(point, interrupted=above.stood.interrupted, let_go=above.stood.let_go)
+    if point is None:
+        path = (*above.path, segment or above.segment(target.name, key))
+    else:
+        path = point.path
+    budgets = [own.budget] if own.budget else []
+    if point is None:
+        ledger = Ledger(path, target.name, budgets, above.ledger)
+    else:
+        ledger = above.ledger.restored(path)
+        ledger.bound_by(budgets, above.ledger)
+    slot = Slot(run.slots) if delegated else above.slot
+    frame = Frame(
+        path=path,
+        agent=target.name,
+        depth=above.depth + delegated,
+        ledger=ledger,
+        hooks=HookSet(own.hooks, above.hooks) if own.hooks else above.hooks,
+        workdir=own.workdir or above.workdir,
+        parent=above,
+        call_id=key,
+        slot=slot,
+        asker=Asker(own.on_request) if own.on_request else above.asker,
+        max_turns=own.max_turns or above.max_turns,
+        **_rights((own.permissions,), above),
+    )
+    if point is None:
+        frame.place = len(above.children)
+        above.children.append(None)
+        frame.follow(history)
+        frame.continues = continues
+    else:
+        frame.resume(point)
+        if point.scratch is not None and (pad := parent.get(SCRATCHPAD)) is not None:
+            pad.restore(point.scratch)
+    return RunContext(run, frame, parent.host)
+
+
+async def _waiting(ctx: RunContext, outcome: Outcome) -> Outcome:
+    """How a run waits: with the questions of what runs in the background, and with its scratchpad."""
+    background = ctx.frame.background
+    if background is not None:
+        await background.settled(background.open)
+        every = {request.id: request for request in (*outcome.requests, *background.requests)}
+        outcome = replace(outcome, requests=tuple(every.values()))
+    if ctx.frame.parent is not None and (pad := ctx.get(SCRATCHPAD)) is not None:
+        outcome = replace(outcome, scratch=pad.to_json())
+    return outcome
 
 
 def result_of(ctx: RunContext, outcome: Outcome, error: BaseException | None = None) -> RunResult:
@@ -408,6 +416,11 @@ def _finish(ctx: RunContext, outcome: Outcome, error: BaseException | None, reas
 
 def _settings(target: Runnable) -> RunSettings:
     return getattr(target, "settings", None) or RunSettings()
+
+
+def _seconds(target: Runnable) -> float | None:
+    budget = _settings(target).budget
+    return None if budget is None else budget.seconds
 
 
 def _rights(layers: Sequence[Permissions | None], above: Frame | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from types import CoroutineType
 from typing import Any, Protocol, TypeVar
 
 from toolnexus.core.events import ReasoningDelta, Retrying, TextDelta, TurnStarted, UsageReported
@@ -21,7 +22,7 @@ from toolnexus.runtime.context import Frame, RunContext
 from toolnexus.runtime.emitter import Emitter
 from toolnexus.runtime.hooks import settled
 from toolnexus.runtime.redact import Masking, Redactor
-from toolnexus.runtime.tracing import Tracing
+from toolnexus.runtime.tracing import Tracing, TurnSpan
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Counted")
@@ -118,18 +119,16 @@ def _claim(ctx: RunContext, model: Named) -> None:
     ctx.frame.ledger.reserve_request()
 
 
-async def _traced(
-    tracing: Tracing, ctx: RunContext, model: Model, request: ModelRequest
-) -> tuple[ModelResponse, Usage]:
+async def _traced(tracing: Tracing, ctx: RunContext, model: Model, request: ModelRequest) -> ModelResponse:
     provider = getattr(model, "provider", None)
     with tracing.turn(ctx, request, model=model.name, provider=provider) as span:
-        response, usage = await _asked(ctx, model, replace(request, on_retry=span.retrying))
-        span.ended(response, usage)
-        return response, usage
+        return await _asked(ctx, model, replace(request, on_retry=span.retrying), span)
 
 
-async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[ModelResponse, Usage]:
-    """The reply and what it used, counted whatever way it ends."""
+async def _asked(
+    ctx: RunContext, model: Model, request: ModelRequest, span: TurnSpan | None = None
+) -> ModelResponse:
+    """The reply; what it used is counted whatever way it ends."""
     ledger, counts = ctx.frame.ledger, ctx.run.counts
     began = time.perf_counter()
     try:
@@ -143,7 +142,11 @@ async def _asked(ctx: RunContext, model: Model, request: ModelRequest) -> tuple[
     if counts is not None:
         status = "error" if response.stop == "cut" else "ok"
         counts.request(answered_by, status, time.perf_counter() - began, usage)
-    return response, usage
+    if span is not None:
+        span.ended(response, usage)
+    if ctx.run.emit is not None:
+        ctx.run.emit(UsageReported(path=ctx.frame.path, model=answered_by, usage=usage.of_one_request()))
+    return response
 
 
 def _failed(ctx: RunContext, model: Named, error: BaseException, began: float) -> None:
@@ -188,16 +191,10 @@ async def side_request(ctx: RunContext, model: Model, request: ModelRequest) -> 
     return await _answered(ctx, model, request)
 
 
-async def _answered(ctx: RunContext, model: Model, request: ModelRequest) -> ModelResponse:
+def _answered(ctx: RunContext, model: Model, request: ModelRequest) -> CoroutineType[Any, Any, ModelResponse]:
     """Send one request that was claimed before, and count what it used."""
-    tracing, emit = ctx.run.tracing, ctx.run.emit
-    response, usage = await (
-        _asked(ctx, model, request) if tracing is None else _traced(tracing, ctx, model, request)
-    )
-    if emit is not None:
-        answered_by = response.model or model.name
-        emit(UsageReported(path=ctx.frame.path, model=answered_by, usage=usage.of_one_request()))
-    return response
+    tracing = ctx.run.tracing
+    return _asked(ctx, model, request) if tracing is None else _traced(tracing, ctx, model, request)
 
 
 async def _shortened(

@@ -41,8 +41,8 @@ class Encoded(Generic[T]):
     """The encoded form of each message, made once.
 
     Lives as long as a run, whose transcript mostly grows at its end: what it has seen is compared in
-    one step. Where a hook has changed the middle, the messages are found again by identity; the
-    table holds them, so an identity is never reused.
+    one step. Where a hook has changed the middle, the messages are found again by identity, in a table
+    that is made then; it holds them, so an identity is never reused.
     """
 
     __slots__ = ("_encode", "_forms", "_known", "_seen")
@@ -58,23 +58,26 @@ class Encoded(Generic[T]):
         kept = len(self._seen)
         if list(messages[:kept]) != self._seen:
             kept = 0
-        del self._forms[kept:], self._seen[kept:]
+            self._look_up()
         for message in messages[kept:]:
             entry = self._known.get(id(message))
-            if entry is None:
-                entry = self._known[id(message)] = (message, self._encode(message))
             self._seen.append(message)
-            self._forms.append(entry[1])
+            self._forms.append(self._encode(message) if entry is None else entry[1])
         if len(self._known) > 2 * len(messages) + 64:  # hooks that copy must not make us grow for ever
-            self._known = {id(m): (m, form) for m, form in zip(self._seen, self._forms, strict=True)}
+            self._known.clear()
         return self._forms
 
     def replace(self, messages: Sequence[Message], encoded: Sequence[T]) -> None:
         """Use `encoded` for `messages` from now on."""
+        self._look_up()
         for message, form in zip(messages, encoded, strict=True):
             self._known[id(message)] = (message, form)
-        self._seen.clear()
-        self._forms.clear()
+
+    def _look_up(self) -> None:
+        """Find by identity from now on what was found by its place."""
+        for message, form in zip(self._seen, self._forms, strict=True):
+            self._known[id(message)] = (message, form)
+        self._seen, self._forms = [], []
 
 
 def remembered(memo: dict[Any, Any], key: Any, value: object, encode: Callable[[], bytes]) -> bytes:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from toolnexus.errors import (
@@ -132,7 +133,7 @@ class HostedModel(ABC):
         twin._ways = self._ways.fresh()
         return twin
 
-    async def generate(self, request: ModelRequest) -> ModelResponse:
+    def generate(self, request: ModelRequest) -> CoroutineType[Any, Any, ModelResponse]:
         """Answer one request, streamed when the request has a sink.
 
         Raises `ModelError`; cancelling closes the request. What fails for a while is tried again
@@ -141,22 +142,20 @@ class HostedModel(ABC):
         with an `output` is in the text, whichever way the endpoint is asked for it.
         """
         if request.output is None:
-            return await self._send(request)
-        return await self._ways.answer(request, self._has_native, self._send)
+            return self._send(request)
+        return self._ways.answer(request, self._has_native, self._send)
 
-    def _send(self, request: ModelRequest, way: Way | None = None) -> Coroutine[Any, Any, ModelResponse]:
+    def _send(self, request: ModelRequest, way: Way | None = None) -> CoroutineType[Any, Any, ModelResponse]:
         body = self._body(request, way)
         sink = request.sink
         attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
         return self._retried(attempt, request)
 
-    async def _retried(self, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None = None) -> T:
+    def _retried(
+        self, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None = None
+    ) -> CoroutineType[Any, Any, T]:
         """What `attempt` gives; `request` is told of retries."""
-        try:
-            return await with_retries(self._policy, attempt, request)
-        except ModelError as error:
-            error.args = (f"model {self._name!r}: {error}",)
-            raise
+        return with_retries(self._policy, attempt, request, f"model {self._name!r}: ")
 
     def _read(self, read: Callable[[], T]) -> T:
         """What `read` makes of a reply. Raises `ModelResponseError` for one of another shape."""
@@ -279,13 +278,7 @@ class HostedModel(ABC):
 
     async def _whole(self, body: bytes) -> ModelResponse:
         reply = await self._wire.post(self._path, body)
-        reading = self._reading(None)
-
-        def read() -> ModelResponse:
-            reading.feed(reply)
-            return reading.response()
-
-        return self._read(read)
+        return self._read(partial(_response, self._reading(None), reply))
 
     async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
         reading = self._reading(sink)
@@ -310,6 +303,11 @@ class HostedModel(ABC):
         """Replies of any shape may come: what reading one trips over is the endpoint's error."""
         what = self._redact(f"{type(error).__name__} {error}")[:200]
         return ModelResponseError(f"{self.host} sent a reply of another shape: {what}")
+
+
+def _response(reading: Reading, reply: dict[str, Any]) -> ModelResponse:
+    reading.feed(reply)
+    return reading.response()
 
 
 def _rest(reading: Reading) -> ModelResponse | None:

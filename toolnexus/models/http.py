@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from toolnexus.errors import ModelConnectionError, ModelError, ModelResponseError
@@ -23,6 +24,8 @@ from toolnexus.runtime.redact import Redactor
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, FormData, StreamReader
+
+T = TypeVar("T")
 
 _DRAIN = 0.5
 _UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
@@ -75,38 +78,43 @@ class HttpWire:
     def secrets(self) -> tuple[str, ...]:
         return self._secrets
 
-    async def post(self, path: str, body: bytes) -> dict[str, Any]:
-        data, _ = await self.fetch(path, body)
-        return parse_reply(self._host, data, self._redact)
+    def post(self, path: str, body: bytes) -> CoroutineType[Any, Any, dict[str, Any]]:
+        return self._exchange(path, body, self._parsed)
 
-    async def upload(
+    def upload(
         self, path: str, fields: Sequence[tuple[str, str]], file: tuple[str, str, bytes]
-    ) -> dict[str, Any]:
+    ) -> CoroutineType[Any, Any, dict[str, Any]]:
         from aiohttp import FormData
 
         form = FormData(fields)
         name, kind, content = file
         form.add_field("file", content, filename=name, content_type=kind)
-        data, _ = await self.fetch(path, form)
-        return parse_reply(self._host, data, self._redact)
+        return self._exchange(path, form, self._parsed)
 
-    async def fetch(self, path: str, body: bytes | FormData) -> tuple[bytes, str]:
+    def fetch(self, path: str, body: bytes) -> CoroutineType[Any, Any, tuple[bytes, str]]:
+        return self._exchange(path, body, _as_it_is)
+
+    async def _exchange(self, path: str, body: bytes | FormData, read: Callable[[bytes, str], T]) -> T:
+        """What `read` makes of the content that the endpoint answers with, and of its kind."""
         self._in_flight += 1
         try:
-            async with await self._send(path, body, streamed=False) as response:
-                return await response.read(), response.content_type
+            async with await self._request(path, body, streamed=False) as response:
+                await self._accept(response)
+                data, kind = await response.read(), response.content_type
         except (TimeoutError, OSError, _client_error()) as error:
             raise self._broken(error) from self._redact.cause(error)
         finally:
             self._in_flight -= 1
             if self._leaving:
                 await self._leave_when_idle()
+        return read(data, kind)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
         host = self._host
         self._in_flight += 1
         try:
-            async with await self._send(path, body, streamed=True) as response:
+            async with await self._request(path, body, streamed=True) as response:
+                await self._accept(response)
                 content, kind = response.content, response.content_type
                 chunk = await _first(content) if kind != "text/event-stream" else await content.readany()
                 if kind.endswith("json") or (kind != "text/event-stream" and chunk.lstrip()[:1] in _DOCUMENT):
@@ -146,7 +154,10 @@ class HttpWire:
             self._options.clear()
             await self._pool.release()
 
-    async def _send(self, path: str, body: bytes | FormData, *, streamed: bool) -> ClientResponse:
+    def _parsed(self, data: bytes, kind: str) -> dict[str, Any]:
+        return parse_reply(self._host, data, self._redact)
+
+    def _request(self, path: str, body: bytes | FormData, *, streamed: bool) -> Awaitable[ClientResponse]:
         if not self._holds:
             self._holds = True
             self._pool.retain()
@@ -160,15 +171,15 @@ class HttpWire:
             options = {**options, "headers": headers}
         elif len(body) >= _IN_ONE_WRITE:
             data = io.BytesIO(body)
-        session = self._pool.session()
+        return self._pool.session().post(data=data, **options)
+
+    async def _accept(self, response: ClientResponse) -> None:
+        """Raises `ModelHTTPError` for an answer that is an error."""
         if self._pool.has_other_loops:
             await self._pool.forget_dead_loops()
-        response = await session.post(data=data, **options)
         if response.status >= 300:
-            async with response:
-                text = await _beginning(response)
-                raise http_error(self._host, response.status, response.headers, text, self._redact)
-        return response
+            text = await _beginning(response)
+            raise http_error(self._host, response.status, response.headers, text, self._redact)
 
     def _request_options(self, path: str, streamed: bool) -> dict[str, Any]:
         """What is the same in every request on `path`, in the types that aiohttp wants."""
@@ -213,6 +224,10 @@ class HttpWire:
         else:
             what = self._redact(str(error))[:500] or name
         return ModelConnectionError(f"{self._host}: {what}")
+
+
+def _as_it_is(data: bytes, kind: str) -> tuple[bytes, str]:
+    return data, kind
 
 
 def _cause(error: Any) -> str:

@@ -5,14 +5,15 @@ Above: the client. Below: `hosted` (request on its way), `openai_request`, `open
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolnexus.models.encode import Encoded, dumps, remembered
 from toolnexus.models.openai_media import OpenAIMedia
 
 if TYPE_CHECKING:
+    from toolnexus.core.messages import Message
     from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
     from toolnexus.core.tools import Tool
     from toolnexus.models.hosted import Reading
@@ -67,9 +68,7 @@ class OpenAIModel(OpenAIMedia):
         origin, memo = self.origin, request.memo
         known = memo.get(origin)
         if known is None:
-            from toolnexus.models.openai_request import encode_message
-
-            known = memo[origin] = Encoded(partial(encode_message, origin=origin))
+            known = memo[origin] = Encoded(_encoder(origin))
         messages: list[bytes] = known.all(request.messages)
         if request.system:
             system = {"role": "system", "content": request.system}
@@ -83,6 +82,13 @@ class OpenAIModel(OpenAIMedia):
         from toolnexus.models.openai_reply import OpenAIReading
 
         return OpenAIReading(self.origin, sink, self._redact)
+
+
+@lru_cache(maxsize=64)  # every run would hold one of its own
+def _encoder(origin: str) -> Callable[[Message], bytes]:
+    from toolnexus.models.openai_request import encode_message
+
+    return partial(encode_message, origin=origin)
 
 
 def _encoded(tools: Sequence[Tool]) -> bytes:

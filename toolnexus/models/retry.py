@@ -59,12 +59,15 @@ class Broken(Exception):
 
 
 async def with_retries(
-    policy: RetryPolicy, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None
+    policy: RetryPolicy,
+    attempt: Callable[[], Awaitable[T]],
+    request: ModelRequest | None,
+    label: str = "",
 ) -> T:
     """The first good reply; `request` is told of retries.
 
     When a stream broke after its text was handed on and no attempt brought more, the text so far
-    comes back with stop `cut`. Raises the last `ModelError` otherwise.
+    comes back with stop `cut`. Raises the last `ModelError` otherwise, its text behind `label`.
     """
     number = 0
     partial: Any = None
@@ -80,11 +83,11 @@ async def with_retries(
             failure = error
         failure.retries = number - 1
         hint = failure.retry_after if isinstance(failure, ModelHTTPError) else None
-        if not failure.retryable:
-            raise failure
-        if number > policy.retries or (hint is not None and hint > policy.cap):
-            if partial is not None:
-                return partial
+        ended = number > policy.retries or (hint is not None and hint > policy.cap)
+        if ended and failure.retryable and partial is not None:
+            return partial
+        if ended or not failure.retryable:
+            failure.args = (f"{label}{failure}",)
             raise failure
         delay = policy.delay(number, hint)
         if request is not None:
