@@ -31,12 +31,12 @@ from toolnexus.runtime.context import (
     DEPS,
     SCRATCHPAD,
     ContextKey,
-    Run,
     Runnable,
 )
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.run import Run
 from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore

@@ -28,8 +28,8 @@ from toolnexus import (
     pending,
     tool,
 )
-from toolnexus.runtime.context import Run
 from toolnexus.runtime.deadline import Deadline
+from toolnexus.runtime.run import Run
 from toolnexus.testing import call
 
 pytestmark = pytest.mark.anyio

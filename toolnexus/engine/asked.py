@@ -21,8 +21,9 @@ from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
 from toolnexus.engine.stream import raise_error
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.protocols.http import HTTP_POOL
-from toolnexus.runtime.context import ContextKey, Run, RunContext, Runnable, RunSettings
+from toolnexus.runtime.context import ContextKey, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
+from toolnexus.runtime.run import Run
 from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE

@@ -25,7 +25,6 @@ from toolnexus.runtime.context import (
     ContextKey,
     Frame,
     Outcome,
-    Run,
     RunContext,
     Runnable,
     RunSettings,
@@ -34,6 +33,7 @@ from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
+from toolnexus.runtime.run import Run
 from toolnexus.runtime.slots import Slot
 from toolnexus.runtime.snapshot import FramePoint, Snapshot
 from toolnexus.runtime.tracing import Tracing

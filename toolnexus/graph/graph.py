@@ -20,7 +20,8 @@ from toolnexus.graph.mermaid import to_mermaid
 from toolnexus.graph.options import BuildOptions
 from toolnexus.graph.registry import Registry
 from toolnexus.graph.services import Services
-from toolnexus.runtime.context import Outcome, Run, RunContext, RunSettings
+from toolnexus.runtime.context import Outcome, RunContext, RunSettings
+from toolnexus.runtime.run import Run
 
 if TYPE_CHECKING:
     from toolnexus.graph.bus import EventBus

@@ -24,10 +24,11 @@ from toolnexus.core.schema import original_keys
 from toolnexus.core.suspension import Answer, Request, bound_to, call_digest, relayed_calls
 from toolnexus.core.tools import Tool, ToolResult, pending
 from toolnexus.errors import ConfigError, ToolError
-from toolnexus.runtime.context import Frame, Run, RunContext, Runnable, ToolContext
+from toolnexus.runtime.context import Frame, RunContext, Runnable, ToolContext
 from toolnexus.runtime.hooks import HookSet, settled
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.run import Run
 from toolnexus.runtime.snapshot import Waiting
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread

@@ -12,7 +12,7 @@ from dataclasses import replace
 from toolnexus.core.media import IMAGES, MAX_IMAGE, PDF, fault, note, suffix_of_kind, text_of
 from toolnexus.core.messages import MediaPart
 from toolnexus.core.tools import ToolResult
-from toolnexus.runtime.context import Run
+from toolnexus.runtime.run import Run
 from toolnexus.runtime.spill import Spill
 from toolnexus.runtime.threads import run_in_thread
 
