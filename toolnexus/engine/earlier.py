@@ -23,7 +23,7 @@ async def earlier(ctx: RunContext, id: str, agent: str) -> Past:
     known = await _known(ctx)
     past = known.get(id)
     if past is None:
-        if id in ctx.frame.child_names:
+        if id in (ctx.frame.child_names or ()):
             raise ToolError(f"{id!r} has not ended: it runs, or waits for an answer; go on with it later")
         raise ToolError(f"there is no run {id!r} to go on with; known: {list(known)}")
     if past.agent != agent:

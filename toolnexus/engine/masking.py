@@ -22,7 +22,7 @@ def masked(response: ModelResponse, redact: Redactor) -> ModelResponse:
     if redact.idle:
         return response
     message = response.message
-    if (said := _all_text(message)) is not None and redact(said) is said:
+    if (texts := _texts(message)) is not None and redact.finds_none(texts):
         return response
     parts = tuple([_part(part, redact) for part in message.parts])
     extra = redact.within(message.extra)
@@ -31,9 +31,8 @@ def masked(response: ModelResponse, redact: Redactor) -> ModelResponse:
     return replace(response, message=replace(message, parts=parts, extra=extra))
 
 
-def _all_text(message: Message) -> str | None:
-    """All of a message in one text, which is looked through faster than each of its parts; None where it
-    holds more than plain text and calls."""
+def _texts(message: Message) -> list[str] | None:
+    """All that a message says; None where it holds more than plain text and calls."""
     texts: list[str] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart) and part.extra is None:
@@ -42,7 +41,7 @@ def _all_text(message: Message) -> str | None:
             texts.append(part.text)
         else:
             return None
-    return "\0".join(texts) if message.extra is None else None
+    return texts if message.extra is None else None
 
 
 def _part(part: Part, redact: Redactor) -> Part:

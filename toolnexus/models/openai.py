@@ -6,7 +6,7 @@ Above: the client. Below: `hosted` (request on its way), `openai_request`, `open
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolnexus.models.encode import Encoded, dumps, remembered
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolnexus.core.tools import Tool
     from toolnexus.models.hosted import Reading
     from toolnexus.models.keys import Provider
+    from toolnexus.models.openai_reply import OpenAIReading
     from toolnexus.models.structured import Way
 
 
@@ -79,9 +80,14 @@ class OpenAIModel(OpenAIMedia):
         return self._offer(request, _encoded), messages
 
     def _reading(self, sink: ModelSink | None) -> Reading:
-        from toolnexus.models.openai_reply import OpenAIReading
+        return _reader()(self.origin, sink, self._redact)
 
-        return OpenAIReading(self.origin, sink, self._redact)
+
+@cache  # an import costs more than a reading, every time
+def _reader() -> type[OpenAIReading]:
+    from toolnexus.models.openai_reply import OpenAIReading
+
+    return OpenAIReading
 
 
 @lru_cache(maxsize=64)  # every run would hold one of its own

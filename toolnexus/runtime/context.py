@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ABSENT = object()
+
 
 @dataclass(frozen=True, eq=False)
 class ContextKey(Generic[T]):
@@ -203,8 +205,8 @@ class Frame:
         """Limits that this run itself met."""
         self.children: list[RunResult | None] = []
         """Results of the runs below, in start order; None while one is running."""
-        self.child_names: set[str] = set()
-        """Path segments of the runs below."""
+        self.child_names: set[str] | None = None
+        """Path segments of the runs below; None as long as there was none."""
         self.background: Background | None = None
         """The runs below that nobody awaits yet; None as long as there was none."""
         self.place = 0
@@ -222,17 +224,19 @@ class Frame:
     def segment(self, name: str, key: str) -> str:
         """A name for a run below that no other one has: the last segment of its path."""
         segment, n = f"{name}.{key}", 1
-        while segment in self.child_names:
+        taken = self.child_names = self.child_names or set()
+        while segment in taken:
             n += 1
             segment = f"{name}.{key}~{n}"
-        self.child_names.add(segment)
+        taken.add(segment)
         return segment
 
     def follow(self, history: Sequence[Message]) -> None:
         """Begin after `history`."""
         self.transcript.extend(history)
         self.start = len(history)
-        self.call_ids.update((c.id, 1) for m in history for c in m.tool_calls)
+        for message in history:
+            self.call_ids.update([(c.id, 1) for c in message.tool_calls])
 
     def resume(self, point: FramePoint) -> None:
         """Stand where the run stood; its ledger is restored by the runner."""
@@ -243,7 +247,7 @@ class Frame:
         self.turns = point.turns
         self.limits.extend(point.limits)
         self.children.extend(point.children)
-        self.child_names.update(point.child_names)
+        self.child_names = point.child_names
         self.start += point.start
         self.continues = point.continues
         self.place = point.place
@@ -304,7 +308,9 @@ class RunContext:
         return self.host.get(key, default)
 
     def having(self, values: Mapping[ContextKey[Any], Any]) -> RunContext:
-        """The same rail with more host values."""
+        """The same rail with more host values; itself where it has them all."""
+        if all([self.host.get(key, _ABSENT) is value for key, value in values.items()]):
+            return self
         return RunContext(self.run, self.frame, {**self.host, **values})
 
     def fork(self) -> RunContext:

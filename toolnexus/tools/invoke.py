@@ -368,8 +368,8 @@ async def _fit(result: ToolResult, run: Run, every_kind: bool = False) -> ToolRe
 
         result = await bounded(result, run, every_kind)
     output = run.redact(result.output)
-    if result.metadata:
-        result = replace(result, metadata=run.redact.within(result.metadata))
+    if (told := run.redact.within(result.metadata)) is not result.metadata:
+        result = replace(result, metadata=told)
     if needs_cut(output):
         try:
             where = str(await run_in_thread(run.spill.write, output))
