@@ -38,7 +38,8 @@ async def run_agent(agent: Agent, input: Any, ctx: RunContext) -> Outcome:
     Raises `LimitReached`, `ModelError` and `OutputError`; the frame around it turns them into a result.
     """
     ctx, environment, answering = await _begin(agent, input, ctx)
-    frame = ctx.frame
+    frame, model = ctx.frame, ctx.get(MODEL)
+    assert model is not None
     calls = frame.transcript[-1].tool_calls if frame.resumed is not None and frame.transcript else ()
     if not calls:
         frame.resumed = None  # nothing was open: what is called from now on is new
@@ -50,7 +51,16 @@ async def run_agent(agent: Agent, input: Any, ctx: RunContext) -> Outcome:
             await frame.slot.regain()
         view = environment.view(agent, ctx)
         if not calls:
-            said = await _turn(agent, ctx, view, answering)
+            if (end := _before_turn(ctx)) is not None:
+                return end
+            response = await model_turn(
+                ctx,
+                model,
+                system=view.system,
+                tools=view.tools,
+                output=answering.spec if answering is not None else None,
+            )
+            said = await _after_turn(agent, ctx, response, answering)
             if isinstance(said, Outcome):
                 return said
             calls = said
@@ -89,19 +99,22 @@ async def _begin(
     return ctx, environment, answering
 
 
-async def _turn(
-    agent: Agent, ctx: RunContext, view: View, answering: Answering | None
-) -> Outcome | Sequence[ToolCallPart]:
-    """One request: the calls of its reply (none: go on), or how the run ends."""
-    frame, model = ctx.frame, ctx.get(MODEL)
-    assert model is not None
+def _before_turn(ctx: RunContext) -> Outcome | None:
+    """What somebody wants in comes in; how the run ends when it may not ask again."""
+    frame = ctx.frame
     if frame.turns >= frame.max_turns:
         return Outcome(status="incomplete", limit=frame.hit(ctx.run, "max_turns", frame.max_turns))
     if frame.inbox:
         frame.transcript += frame.inbox
         frame.inbox.clear()
-    spec = answering.spec if answering is not None else None
-    response = await model_turn(ctx, model, system=view.system, tools=view.tools, output=spec)
+    return None
+
+
+async def _after_turn(
+    agent: Agent, ctx: RunContext, response: ModelResponse, answering: Answering | None
+) -> Outcome | Sequence[ToolCallPart]:
+    """The calls of a reply (none: go on), or how the run ends."""
+    frame = ctx.frame
     frame.check_cancelled()
     if response.stop in _LIMITS:
         frame.transcript[:] = close_transcript(frame.transcript, CUT)

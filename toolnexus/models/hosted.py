@@ -25,7 +25,7 @@ from toolnexus.errors import (
 from toolnexus.models.encode import dumps, remembered
 from toolnexus.models.http import HttpPool, HttpWire, check_headers, header_secrets
 from toolnexus.models.keys import Provider, endpoint
-from toolnexus.models.retry import Broken, RetryPolicy, with_retries
+from toolnexus.models.retry import Broken, Retries, RetryPolicy, with_retries
 from toolnexus.models.structured import Way, Ways
 from toolnexus.models.wire import Wire
 from toolnexus.runtime.redact import Redactor
@@ -146,16 +146,29 @@ class HostedModel(ABC):
         return self._ways.answer(request, self._has_native, self._send)
 
     def _send(self, request: ModelRequest, way: Way | None = None) -> CoroutineType[Any, Any, ModelResponse]:
-        body = self._body(request, way)
-        sink = request.sink
-        attempt = partial(self._whole, body) if sink is None else partial(self._streamed, body, sink)
-        return self._retried(attempt, request)
+        return self._answered(request, self._body(request, way))
 
-    def _retried(
-        self, attempt: Callable[[], Awaitable[T]], request: ModelRequest | None = None
-    ) -> CoroutineType[Any, Any, T]:
-        """What `attempt` gives; `request` is told of retries."""
-        return with_retries(self._policy, attempt, request, f"model {self._name!r}: ")
+    async def _answered(self, request: ModelRequest, body: bytes) -> ModelResponse:
+        retries: Retries | None = None
+        while True:
+            try:
+                if request.sink is not None:
+                    return await self._streamed(body, request.sink)
+                reply = await self._wire.post(self._path, body)
+                return self._read(partial(_response, self._reading(None), reply))
+            except (Broken, ModelError) as error:
+                failed = error
+            retries = retries or Retries(self._policy, request, self._label)
+            if (rest := await retries.after(failed)) is not None:
+                return rest
+
+    def _retried(self, attempt: Callable[[], Awaitable[T]]) -> CoroutineType[Any, Any, T]:
+        """What `attempt` gives."""
+        return with_retries(self._policy, attempt, None, self._label)
+
+    @property
+    def _label(self) -> str:
+        return f"model {self._name!r}: "
 
     def _read(self, read: Callable[[], T]) -> T:
         """What `read` makes of a reply. Raises `ModelResponseError` for one of another shape."""
@@ -275,10 +288,6 @@ class HostedModel(ABC):
             for key in _ONLY_WITH_TOOLS:
                 fields.pop(key, None)
         return fields
-
-    async def _whole(self, body: bytes) -> ModelResponse:
-        reply = await self._wire.post(self._path, body)
-        return self._read(partial(_response, self._reading(None), reply))
 
     async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
         reading = self._reading(sink)

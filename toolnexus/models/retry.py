@@ -58,39 +58,61 @@ class Broken(Exception):
         self.said = said
 
 
+class Retries:
+    """The failed attempts of one request so far, each of which is told with `after`.
+
+    `request` is told of retries; the text of the error that ends them stands behind `label`.
+    """
+
+    def __init__(self, policy: RetryPolicy, request: ModelRequest | None = None, label: str = "") -> None:
+        self._policy = policy
+        self._request = request
+        self._label = label
+        self._number = 0
+        self._partial: Any = None
+        self._said = False
+
+    async def after(self, error: Broken | ModelError) -> Any:
+        """Wait until the request may go out again, and give None.
+
+        When a stream broke after its text was handed on and no attempt brought more, the text so far
+        comes back with stop `cut`. Raises the `ModelError` that ends the attempts otherwise.
+        """
+        self._number += 1
+        if isinstance(error, Broken):
+            failure, self._said = error.error, self._said or error.said
+            self._partial = error.partial or self._partial
+        else:
+            failure = error
+        failure.retries = self._number - 1
+        hint = failure.retry_after if isinstance(failure, ModelHTTPError) else None
+        policy = self._policy
+        ended = self._number > policy.retries or (hint is not None and hint > policy.cap)
+        if ended and failure.retryable and self._partial is not None:
+            return self._partial
+        if ended or not failure.retryable:
+            failure.args = (f"{self._label}{failure}",)
+            raise failure
+        delay = policy.delay(self._number, hint)
+        if self._request is not None:
+            self._request.retry(attempt=self._number, delay=delay, error=failure, restarted=self._said)
+        self._said = False
+        await asyncio.sleep(delay)
+        return None
+
+
 async def with_retries(
     policy: RetryPolicy,
     attempt: Callable[[], Awaitable[T]],
     request: ModelRequest | None,
     label: str = "",
 ) -> T:
-    """The first good reply; `request` is told of retries.
-
-    When a stream broke after its text was handed on and no attempt brought more, the text so far
-    comes back with stop `cut`. Raises the last `ModelError` otherwise, its text behind `label`.
-    """
-    number = 0
-    partial: Any = None
-    said = False
+    """The first good reply, or what `Retries` makes of those that failed."""
+    retries = Retries(policy, request, label)
     while True:
-        number += 1
         try:
             return await attempt()
-        except Broken as broken:
-            failure, said = broken.error, said or broken.said
-            partial = broken.partial or partial
-        except ModelError as error:
-            failure = error
-        failure.retries = number - 1
-        hint = failure.retry_after if isinstance(failure, ModelHTTPError) else None
-        ended = number > policy.retries or (hint is not None and hint > policy.cap)
-        if ended and failure.retryable and partial is not None:
-            return partial
-        if ended or not failure.retryable:
-            failure.args = (f"{label}{failure}",)
-            raise failure
-        delay = policy.delay(number, hint)
-        if request is not None:
-            request.retry(attempt=number, delay=delay, error=failure, restarted=said)
-        said = False
-        await asyncio.sleep(delay)
+        except (Broken, ModelError) as error:
+            failed = error
+        if (rest := await retries.after(failed)) is not None:
+            return rest
