@@ -120,7 +120,7 @@ class Compactor(Hooks):
             owner = getattr(hook, "__self__", None)
             if isinstance(owner, Compactor):
                 return owner is self
-        return False
+        return True  # inside of a hook that is not ours
 
     def _run(self, ctx: RunContext, request: ModelRequest, *, anew: bool = True) -> _Run:
         """What is known of the run, with the newest messages taken in."""

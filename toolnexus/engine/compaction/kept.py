@@ -109,8 +109,7 @@ class Kept:
             self._pinned[place] = message
         self._covered += at
         self._pinned = {i: m for i, m in self._pinned.items() if self._is_pinned(i)}
-        if at:
-            self._last = self.tail[at - 1]
+        self._last = self.tail[at - 1]
         del self.tail[:at], self._sent[:at], self._sizes[:at]
         self._tail_size = sum(self._sizes)
         if notes is None:
@@ -128,7 +127,7 @@ class Kept:
     def shorten_results(self) -> None:
         """Cut the longest results until what is sent fits with room to spare, or they are all short."""
         goal = self.limit * 3 // 4
-        most = longest_result(self._sent)
+        most = max(longest_result(self._sent), LEAST_RESULT + 1)  # where all are short, their files go
         while self.size > goal and most > LEAST_RESULT:
             most = max(most // 2, LEAST_RESULT)
             for i, message in enumerate(self._sent):
