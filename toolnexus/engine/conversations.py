@@ -292,9 +292,9 @@ class Conversations:
     async def delete(self, id: str) -> None:
         """Remove the conversation, after the ask in flight."""
         async with self._locks.setdefault(id, asyncio.Lock()):
-            await Transcripts(self._store, id).delete()
             while True:
                 _, version = await self._store.load(id)
+                await Transcripts(self._store, id).delete()
                 try:
                     await self._store.replace(id, (), version)
                     return
