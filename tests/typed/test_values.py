@@ -8,11 +8,12 @@ import enum
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, field_serializer, field_validator
 
 import toolnexus
 from tests.typed.forms import PATIENCE, Finding, Point, Tree, asked, last_user
@@ -49,6 +50,20 @@ class Circle(BaseModel):
 class Square(BaseModel):
     kind: Literal["square"]
     side: float
+
+
+EITHER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {
+            "anyOf": [
+                {"type": "object", "properties": {"b": {"type": "string"}}},
+                {"type": "object", "properties": {"b": {"type": "integer"}}},
+            ]
+        }
+    },
+}
+"""Both of its forms refuse the same null."""
 
 
 class Numbers(RootModel[list[int]]):
@@ -155,6 +170,7 @@ def test_code_without_a_loop_takes_one_too() -> None:
         (Finding(risk=1), "no type"),
         (lambda: 1, "no type"),
         (type("Odd", (), {}), "no JSON Schema"),
+        (Callable[[], int], "no JSON Schema"),
         ({}, "no JSON Schema"),
         ({"risk": "integer"}, "no JSON Schema"),
         ({"type": "wrong"}, "broken"),
@@ -256,6 +272,7 @@ async def test_what_breaks_off_is_no_answer(text: str) -> None:
             '{"a": null, "b": null}',
             {"b": None},
         ),
+        (EITHER, '{"a": {"b": null, "c": 1}}', {"a": {"c": 1}}),
     ],
     ids=str,
 )
@@ -263,6 +280,15 @@ async def test_a_null_that_may_not_be_is_left_out(form: Any, text: str, value: A
     """[TY-07] Then the default holds; strings that are numbers are read as in arguments of tools."""
     result, _ = await asked(form, text)
     assert result.output == value
+
+
+async def test_a_null_in_a_list_stays_and_is_refused() -> None:
+    """[TY-07] Nothing is left out of a list: its places count."""
+    form = {"type": "array", "items": {"type": "integer"}}
+    result, model = await asked(form, "[1, null]", "[1]")
+    assert result.output == [1] and "value[1]: expected integer, got null" in last_user(model)
+    result, model = await asked(list[int], "[1, null]", "[2]")
+    assert result.output == [2] and "value[1]: expected integer, got null" in last_user(model)
 
 
 @pytest.mark.parametrize(
@@ -307,6 +333,56 @@ async def test_the_text_is_the_value_as_json() -> None:
     mail, _ = await asked(Mail, '```\n{"from": "ann", "at": "2026-01-02"}\n```')
     assert json.loads(mail.text) == {"from": "ann", "at": "2026-01-02"}
     assert (await asked(Literal["yes", "no"], "yes"))[0].text == '"yes"'
+
+
+async def test_a_value_that_json_cannot_say_is_shown_as_python_shows_it() -> None:
+    """[TY-08] A part of it, and all of it where the type's own serialiser fails; the value is what it is."""
+
+    class Held(BaseModel):
+        n: Any
+        good: int = 1
+
+        @field_validator("n")
+        @classmethod
+        def become(cls, n: Any) -> Any:
+            return Colour if n == "colours" else n
+
+    class Broken(BaseModel):
+        n: int
+
+        @field_serializer("n")
+        def out(self, n: int) -> int:
+            raise RuntimeError("unlucky")
+
+    held, _ = await asked(Held, '{"n": "colours"}')
+    assert held.output == Held(n="colours") and held.output.n is Colour
+    assert json.loads(held.text) == {"n": repr(Colour), "good": 1}
+    broken, _ = await asked(Broken, '{"n": 3}')
+    assert broken.output == Broken(n=3) and json.loads(broken.text) == "Broken(n=3)"
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (
+            {"type": "object", "properties": {"a": {"type": "number", "multipleOf": 0.1}}},
+            f'{{"a": {10**400}}}',
+        ),
+        ({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}, '{"a": 1}'),
+    ],
+    ids=["a number that no float holds", "a reference to itself"],
+)
+async def test_what_cannot_be_checked_is_told_and_may_be_repaired(form: Any, text: str) -> None:
+    """[TY-06] The run does not break; the model may leave out what cannot be."""
+    result, model = await asked(form, text, "{}")
+    assert result.output == {} and "the answer cannot be checked: " in last_user(model)
+
+
+async def test_a_schema_may_refer_to_what_is_not_there() -> None:
+    """[TY-04] A root like that says nothing, so anything is a value of it; words beside it hold."""
+    assert (await asked({"$ref": "#/$defs/gone"}, '{"value": [1]}'))[0].output == [1]
+    form = {"$ref": "#/$defs/row", "required": ["b"], "$defs": {"row": {"type": "object", "required": ["a"]}}}
+    assert (await asked(form, '{"a": 1}', '{"b": 1}'))[0].output == {"b": 1}
 
 
 async def test_a_validator_of_the_users_own_is_heard() -> None:

@@ -8,7 +8,6 @@ import json
 from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
-from pydantic_core import to_jsonable_python
 
 from toolnexus.core.model import OutputSpec
 from toolnexus.core.names import sanitize
@@ -60,9 +59,9 @@ class TypedOutput:
     def to_json(self, value: Any) -> Any:
         """See `OutputType.to_json`."""
         try:
-            return self._inner.dump_python(value, mode="json", by_alias=True, warnings=False)
+            return self._inner.dump_python(value, mode="json", by_alias=True, warnings=False, fallback=repr)
         except Exception:  # serialisers in the types are foreign code, too
-            return to_jsonable_python(value, fallback=repr)
+            return repr(value)
 
     def _validated(self, data: dict[str, Any]) -> Any:
         return self._adapter.validate_json(json.dumps(data), strict=True)
