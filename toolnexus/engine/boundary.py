@@ -30,7 +30,7 @@ def told(name: str, result: RunResult, redact: Redactor) -> ToolResult:
             where = getattr(result.error, "node_path", None)  # what a step of a workflow raised
             place = f" in {where}" if where is not None else ""
             return failed(redact(f"agent {name!r} failed{place}: {why}"), **metadata)
-        case "incomplete":
+        case _:  # incomplete
             hit = next((h for h in result.limits_hit if h.path == result.path), result.limit)
             if result.limit == "seconds":
                 text = f"agent {name!r} passed its deadline ({hit}). Its text so far:\n{result.text}"

@@ -44,13 +44,11 @@ back, at most {most}, with what they do; you can call them from your next messag
 
 
 def split(tools: Sequence[Tool], most: int) -> tuple[list[Tool], list[Tool]]:
-    """The tools to declare and those to defer, both in their order, when there are more than `most`.
+    """The tools to declare and those to defer, both in their order, where `tools` are more than `most`.
 
     Builtins, skills and `task` stay, then come functions and other tools of the host, as many as there is
     room for; the tools of servers and documents are deferred.
     """
-    if len(tools) <= most:
-        return list(tools), []
     room = most - sum([tool.source in _DECLARED for tool in tools])
     stay: list[Tool] = []
     rest: list[Tool] = []
