@@ -272,3 +272,69 @@ async def test_a_crash_loses_no_result_that_was_there() -> None:
     note = result.messages[-2].text
     assert note.startswith(f"{AT_REST}[task_id: fast.c1_0]\nfast is done\n\n[task_id: lead.c2_0]\n")
     assert "agent 'lead' failed: outcome unknown" in note and result.text == "end"
+
+
+async def test_of_several_that_wait_the_one_that_is_meant_is_stopped() -> None:
+    """[RES-14] And one that was started since, and never began, has done nothing."""
+    go_on = asyncio.Event()
+
+    async def slow(_: ModelRequest) -> str:
+        await go_on.wait()
+        return "fast is done"
+
+    async def release(_: ModelRequest) -> str:
+        go_on.set()
+        return ""
+
+    def stop(id: str) -> Any:
+        return call("task_stop", task_id=id)
+
+    script = ScriptedModel(
+        by_path={
+            "main": [
+                reply("", beside("asker"), beside("asker"), call("check", what="own")),
+                reply("", stop("asker.c1_1"), beside("fast")),
+                reply("", beside("lead")),
+                reply("", stop("lead.c3_0"), stop("asker.c1_0")),
+                release,
+                "end",
+            ],
+            **ASKS,
+            "main/fast.*": [slow],
+        }
+    )
+    async with client(script, budget=Budget(concurrency=1)) as one, asyncio.timeout(5):
+        waiting = await one.ask("go")
+        own = next(request for request in waiting.pending if request.prompt == "own?")
+        snapshot = json.loads(json.dumps(waiting.snapshot))
+        result = await one.resume(snapshot, [Answer(id=own.id, data="yes")])
+    assert [(child.path[-1], child.status) for child in result.sub_agents] == [
+        ("asker.c1_0", "incomplete"),
+        ("asker.c1_1", "incomplete"),
+        ("fast.c2_1", "done"),
+    ]
+    told = outputs(result)[3:]
+    assert told[0].startswith("[task_id: asker.c1_1]\n") and told[4].startswith("[task_id: asker.c1_0]\n")
+    assert told[3] == "[task_id: lead.c3_0]\nIt was stopped before it began.\n[incomplete: cancelled]"
+    assert result.text == "end" and result.usage.requests == 9
+
+
+async def test_what_a_run_leaves_behind_at_its_end_is_bounded() -> None:
+    """[SUB-30] The note in its transcript is cut as results are, and says where the whole is."""
+    ended = asyncio.Event()
+
+    def long(_: ModelRequest) -> str:
+        ended.set()
+        return "y" * 200_000
+
+    async def then(_: ModelRequest) -> Any:
+        await ended.wait()
+        return reply("", call("task_wait", timeout=0.001, task_ids=["nobody"]))
+
+    script = ScriptedModel(by_path={"main": [reply("", beside("fast")), then], "main/fast.*": [long]})
+    async with client(script, max_turns=2) as one, asyncio.timeout(5):
+        result = await one.ask("go")
+    assert (result.status, result.limit) == ("incomplete", "max_turns")
+    note = result.messages[-1].text
+    assert note.startswith(f"{AT_END}[task_id: fast.c1_0]\nyyy") and len(note) < 60_000
+    assert "the transcripts of these runs" in note and len(result.sub_agents[0].text) == 200_000

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
 from toolnexus import (
     Agent,
@@ -53,7 +54,8 @@ class Bank:
             return f"paid {to} for {ctx.answer.data!r}"
 
         model = FunctionModel(self.model)
-        return Client(model=model, builtins=False, tools=[pay], agents=[Agent(name="kid")], **options)
+        chosen: dict[str, Any] = {"agents": [Agent(name="kid")], **options}
+        return Client(model=model, builtins=False, tools=[pay], **chosen)
 
     expires: str | None = None
 
@@ -210,3 +212,34 @@ async def test_a_run_goes_on_once_however_many_resume_it(clients: int, tmp_path:
         assert [end.text for end in ends if not isinstance(end, BaseException)].count("end") >= 1
         assert sorted(bank.paid) == ["ann", "bob"]
         assert len(await two.conversation("c").messages()) == 4
+
+
+async def test_a_finished_run_below_is_read_with_care() -> None:
+    """[RES-52] Its value is its text where JSON has no form for it; what is no row of usage is refused."""
+
+    class Size(BaseModel):
+        metres: int
+
+    class Family(Bank):
+        async def model(self, request: ModelRequest) -> Message | str:
+            if request.agent == "kid":
+                return '{"metres": 3}'
+            if request.turn > 1:
+                return "end"
+            return assistant("", call("task", id="t", agent="kid", prompt="p"), call("pay", id="p", to="ann"))
+
+    bank = Family()
+    async with bank.client(agents=[Agent(name="kid", output_type=Size)]) as client:
+        first = await client.ask("go")
+        assert first.sub_agents[0].output == Size(metres=3)
+        answers = [Answer(id=request.id) for request in first.pending]
+        snapshot = json.loads(json.dumps(first.snapshot))
+        row = ("frame", "children", 0, "usage", 0)
+        rows: list[Any] = ["row", {}, [], [1, 2, 3], [["main"], "kid", "m"], [["main"], "kid", "m", {}]]
+        for wrong in rows:
+            with pytest.raises(RunError):
+                await client.resume(edited(snapshot, row, wrong), answers)
+        assert bank.paid == []
+        last = await client.resume(snapshot, answers)
+    assert (last.text, bank.paid, last.sub_agents[0].output) == ("end", ["ann"], '{"metres": 3}')
+    assert last.sub_agents[0].own_usage == first.sub_agents[0].own_usage

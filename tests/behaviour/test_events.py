@@ -60,6 +60,32 @@ async def test_a_stream_is_the_same_run_observed() -> None:
         assert stream.result.messages == plain.messages and stream.result.usage == plain.usage
 
 
+class Whole:
+    """A model that tells nothing before its answer is there."""
+
+    name = "whole"
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        return ModelResponse(message=assistant(f"all of it, {request.messages[-1].text}"), stop="stop")
+
+    async def aclose(self) -> None: ...
+
+
+async def test_the_text_of_a_model_that_does_not_stream_is_one_delta() -> None:
+    """[EV-01] As the hooks left it; an answer without text is none."""
+
+    class Louder(Hooks):
+        def after_model(self, ctx: RunContext, response: ModelResponse) -> ModelResponse:
+            said = response.message.text
+            return replace(response, message=assistant("" if "quiet" in said else said.upper()))
+
+    async with Client(model=Whole(), builtins=False, hooks=[Louder()]) as c:
+        for prompt, deltas in (("go", ["ALL OF IT, GO"]), ("quiet", [])):
+            async with c.stream(prompt) as stream:
+                seen = [e async for e in stream]
+            assert [e.text for e in seen if isinstance(e, events.TextDelta)] == deltas
+
+
 async def test_events_of_children_arrive_with_their_path() -> None:
     """[EV-02] Two children interleave; starts and ends all arrive; the parent names the call."""
 

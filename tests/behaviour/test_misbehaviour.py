@@ -19,6 +19,7 @@ from toolnexus import (
     ToolContext,
     ToolResult,
     assistant,
+    pending,
     tool,
 )
 from toolnexus.testing import call
@@ -163,6 +164,38 @@ async def test_a_model_that_makes_up_a_cancel_is_a_failure() -> None:
             async with c.stream("go") as stream:
                 async for _ in stream:
                     pass
+
+
+async def test_a_question_after_the_deadline_does_not_stop_the_stop() -> None:
+    """[ODD-01] A tool that swallows its cancel and asks: the question is answered, and the run is over."""
+    asked: list[str] = []
+
+    @tool
+    async def stubborn(ctx: ToolContext) -> str | ToolResult:
+        """Ask when it is too late."""
+        if ctx.answer is not None:
+            return "answered"
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return pending(kind="question", prompt="more time?")
+        return ""
+
+    async def on_request(request: Request) -> Answer:
+        asked.append(request.prompt)
+        return Answer(id=request.id)
+
+    async with Client(
+        model=calling("stubborn"),
+        builtins=False,
+        tools=[stubborn],
+        on_request=on_request,
+        budget=Budget(seconds=0.05),
+    ) as c:
+        async with asyncio.timeout(10):
+            result = await c.ask("go")
+    assert (result.status, result.limit, result.turns, asked) == ("incomplete", "seconds", 1, ["more time?"])
+    assert result.messages[-1].tool_results[0].output == "answered"
 
 
 async def test_a_slot_that_was_lost_is_taken_again() -> None:

@@ -20,6 +20,7 @@ from toolnexus import (
     RunError,
     SqliteStore,
     ToolContext,
+    pending,
     relay_tool,
     tool,
 )
@@ -255,3 +256,25 @@ def test_a_relayed_tool_has_no_name_of_a_builtin() -> None:
     """[RES-35] Rules about the builtin read its arguments; here they would not."""
     with pytest.raises(ConfigError, match="relayed tool 'bash' has the name of a builtin"):
         relay_tool("bash", "Run a command on the machine of the user.")
+
+
+async def test_a_tool_that_asks_beside_relayed_calls_asks_for_itself() -> None:
+    """[RES-31] Its question does not wait for theirs, nor theirs for it."""
+    asked: list[Request] = []
+
+    @tool
+    async def deploy(ctx: ToolContext) -> Any:
+        """Deploy."""
+        return pending(kind="approval", prompt="deploy?") if ctx.answer is None else "deployed"
+
+    async def on_request(request: Request) -> Answer:
+        asked.append(request)
+        data = results(("c1", "opened"), ("c2", "here")) if request.kind == "tool_call" else None
+        return Answer(id=request.id, data=data)
+
+    turn = reply("", BOTH[0], call("deploy", id="d"), BOTH[1])
+    async with asyncio.timeout(5):
+        async with client(turn, "end", tools=[OPEN, LOCATE, deploy], on_request=on_request) as c:
+            result = await c.ask("go")
+    assert sorted(request.kind for request in asked) == ["approval", "tool_call"]
+    assert outputs(result) == [(False, "opened"), (False, "deployed"), (False, "here")]

@@ -254,6 +254,31 @@ async def test_of_many_functions_the_first_are_declared() -> None:
     assert names(model.requests[0]) == [*[t.name for t in mine[:5]], "tool_search"]
 
 
+async def test_what_is_always_declared_needs_no_search() -> None:
+    """[CMP-45] More builtins than the number, and nothing beside them: there is nothing to find."""
+    model = ScriptedModel(["a", "b"])
+    async with Client(model=model, builtins=["read", "write", "edit"], max_declared_tools=2) as client:
+        await client.ask("go")
+    assert names(model.requests[0]) == ["edit", "read", "write"]
+    few = [far("shop", "list", noun) for noun in NOUNS[:2]]
+    async with Client(model=model, builtins=["read", "write"], tools=few, max_declared_tools=3) as client:
+        await client.ask("go")
+    assert names(model.requests[1]) == ["read", "write", "tool_search"]
+
+
+async def test_a_long_description_is_told_by_its_beginning() -> None:
+    """[CMP-41] One line for each tool that was found; one without a description is its name alone."""
+    long, bare = far("shop", "list", "order"), far("shop", "list", "invoice")
+    long.description, bare.description = "Lists\n  all orders. " + "x" * 2_000, ""
+    model = ScriptedModel([reply(call("tool_search", query="list")), "end"])
+    async with Client(model=model, builtins=False, tools=[long, bare], max_declared_tools=1) as client:
+        await client.ask("go")
+    (told,) = outputs(model.requests[1])
+    (line,) = [line for line in told.splitlines() if line.startswith("- shop_list_order: ")]
+    assert line.startswith("- shop_list_order: Lists all orders. xxx") and line.endswith("x…")
+    assert len(line) < 400 and "- shop_list_invoice" in told.splitlines()
+
+
 async def test_tools_that_a_server_changes_are_found() -> None:
     """[CMP-46] After a change the next request knows: what came can be found, what went is unknown, what was
     found and is still there stays."""

@@ -23,13 +23,16 @@ from toolnexus import (
     ModelConnectionError,
     ModelRequest,
     ModelResponse,
+    Outcome,
     Price,
+    RunContext,
     Usage,
     UsageReported,
     assistant,
     load,
     tool,
 )
+from toolnexus.runtime.context import RunSettings
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, call, reply
 from toolnexus.workflow import AgentStep, Sequential, as_runnable, as_tool
 
@@ -225,6 +228,27 @@ async def test_the_ceiling_of_any_agent_brings_prices_along(reached: Callable[[A
     agent = Agent(name="x", description="d", model=model("gpt-5-mini", kind=Listed), budget=Budget(cost=1))
     async with Client(model=model(), builtins=False, **reached(agent)) as client:
         assert (await client.run(agent, "q")).usage.cost
+
+
+async def test_a_ceiling_that_came_from_nowhere_is_refused() -> None:
+    """[COST-10] That of a Runnable of one's own brings no prices: nothing is asked, and the error says what
+    to give the client."""
+    below = model("gpt-5-mini", kind=Listed)
+
+    class Own:
+        name, description, settings = "own", "d", RunSettings(budget=Budget(cost=1))
+
+        async def execute(self, input: Any, ctx: RunContext) -> Outcome:
+            result = await ctx.run.runner.run(Agent(name="x", model=below), input, parent=ctx, key="k")
+            if result.error is not None:
+                raise result.error
+            return Outcome(output=result.text)
+
+    async with Client(builtins=False) as client:
+        with pytest.raises(ConfigError, match="a budget of cost needs prices: give the client prices=True"):
+            await client.run(Own(), "q")
+    async with Client(builtins=False, prices=True) as client:
+        assert (await client.run(Own(), "q")).usage.cost
 
 
 async def test_one_of_a_fallback_without_a_price_is_enough_to_refuse() -> None:
