@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-peers check docs wheel bench clean
+.PHONY: demo test test-peers coverage check docs wheel bench clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
@@ -15,6 +15,14 @@ test: $(VENV)/.dev  ## all tests
 test-peers: $(VENV)/.dev  ## with what others have made; installs it into the user's cache, skips what it cannot
 	@echo "toolnexus: running the tests with programs of others (two minutes, with what is to be installed)"
 	@$(BIN)/python -m pytest tests/peers -m peers -rs $(ARGS)
+
+coverage: $(VENV)/.dev  ## that the tests run every branch of engine/ and runtime/
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 12) and "this needs a $(VENV) of Python 3.12 or newer")'
+	@echo "toolnexus: running the tests under watch (about six minutes on two cores)"
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/coverage run -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report
 
 check: $(VENV)/.dev  ## ruff and pyright strict
 	@echo "toolnexus: checking style and types"
