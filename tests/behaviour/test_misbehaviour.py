@@ -23,6 +23,7 @@ from toolnexus import (
     tool,
 )
 from toolnexus.testing import call
+from toolnexus.workflow import AgentStep, Parallel, as_runnable
 
 pytestmark = pytest.mark.anyio
 
@@ -232,6 +233,49 @@ async def test_a_slot_that_was_lost_is_taken_again() -> None:
         async with asyncio.timeout(10):
             assert (await c.ask("go")).status == "done"
     assert most == 1
+
+
+async def test_branches_that_lost_their_slot_get_it_back_together() -> None:
+    """[ODD-06] Two branches of one run, whose helpers were cut while they delegated, and a run that took the
+    only slot meanwhile: nobody waits for ever."""
+    cut: list[str] = []
+    both = asyncio.Event()
+    inner = Agent(name="inner", agents=["leaf"], budget=Budget(seconds=0.02))
+
+    @tool
+    async def nest(ctx: ToolContext) -> str:
+        """Run an agent that delegates and is cut."""
+        cut.append((await ctx.run(inner, "go")).status)
+        if len(cut) == 2:
+            both.set()
+        await both.wait()
+        return "cut"
+
+    async def fn(request: ModelRequest) -> Message | str:
+        if request.agent == "main":
+            tasks = [call("task", agent=agent, prompt="p") for agent in ("flow", "slow")]
+            return assistant("", *tasks) if request.turn == 1 else "end"
+        if request.agent == "slow":
+            await both.wait()
+            await asyncio.sleep(0.05)
+            return "slow"
+        if request.agent == "inner":
+            return assistant("", call("task", agent="leaf", prompt="p"))
+        return assistant("", call("nest")) if request.turn == 1 else "ok"
+
+    branches = [AgentStep(Agent(name=name, tools=["nest"])) for name in "ab"]
+    flow = as_runnable(Parallel(*branches), "flow", "Two at once.")
+    async with Client(
+        model=FunctionModel(fn),
+        builtins=False,
+        tools=[nest],
+        agents=[flow, Agent(name="slow"), Agent(name="leaf")],
+        budget=Budget(concurrency=1),
+    ) as c:
+        async with asyncio.timeout(10):
+            result = await c.ask("go")
+    assert (result.text, cut) == ("end", ["incomplete", "incomplete"])
+    assert [run.status for run in result.sub_agents] == ["done", "done"]
 
 
 async def test_turns_without_usage_cost_the_same_each() -> None:

@@ -203,7 +203,7 @@ def test_what_is_no_file_is_an_error_at_once(tmp_path: Path) -> None:
         (tmp_path, "Is a directory"),
         (tmp_path / "pipe", "it is no regular file"),
         ("/dev/zero", "it is no regular file"),
-        ("a\0b", "null byte"),
+        ("a\0b", "embedded null"),
         (b"a.png", "give the path of a file"),
         (None, "path=None (NoneType): give the path of a file"),
     ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolnexus.runtime.concurrency import stop
 from toolnexus.runtime.slots import Slot, Slots
+
+pytestmark = pytest.mark.anyio
 
 WAITS = st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=3)
 """Waits of a run at once: for so many steps, and whether each is cancelled in between."""
@@ -70,3 +73,70 @@ def test_no_order_of_lending_and_cancels_loses_or_doubles_a_slot(
         assert slots.free == width
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("cancelled", [None, 0, 1, 2])
+async def test_several_that_come_back_at_once_need_one_slot(cancelled: int | None) -> None:
+    """[ROB-10] Branches of one run whose slot is lost, while another run has the last one: they wait for it
+    together, whoever of them gives up meanwhile."""
+    slots, free = Slots(1), asyncio.Event()
+    mine, other = Slot(slots), Slot(slots)
+
+    async def hold() -> None:
+        async with other.held():
+            await free.wait()
+
+    async def lend() -> None:
+        async with mine.lent():
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(5):
+        async with mine.held():
+            with contextlib.suppress(asyncio.CancelledError):
+                async with mine.lent():
+                    raise asyncio.CancelledError
+            holding = asyncio.create_task(hold())
+            await asyncio.sleep(0)
+            assert mine.lost and slots.free == 0
+            back = [asyncio.create_task(one()) for one in (mine.regain, lend, mine.regain)]
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not any(task.done() for task in back)
+            if cancelled is not None:
+                back[cancelled].cancel()
+            free.set()
+            ends = await asyncio.gather(*back, return_exceptions=True)
+            assert [end is None for end in ends] == [n != cancelled for n in range(3)]
+            assert not mine.lost and slots.free == 0
+            await holding
+        assert slots.free == 1
+
+
+async def test_a_slot_that_is_lent_while_it_comes_back_is_free_for_others() -> None:
+    """[ROB-10] Whoever comes back leaves it alone while a branch beside it waits for somebody."""
+    slots, free, over = Slots(1), asyncio.Event(), asyncio.Event()
+    mine, other = Slot(slots), Slot(slots)
+
+    async def hold() -> None:
+        async with other.held():
+            await free.wait()
+
+    async def lend() -> None:
+        async with mine.lent():
+            await over.wait()
+
+    async with asyncio.timeout(5), mine.held():
+        mine._lend()
+        holding = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+        coming = asyncio.create_task(mine._back())
+        await asyncio.sleep(0)
+        lending = asyncio.create_task(lend())
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(holding, coming)
+        assert slots.free == 1
+        over.set()
+        await lending
+        assert slots.free == 0 and not mine.lost
+    assert slots.free == 1

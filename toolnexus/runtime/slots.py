@@ -46,13 +46,14 @@ class Slots:
 class Slot:
     """The one slot of one run. Several waits of that run at once lend it once."""
 
-    __slots__ = ("_entered", "_held", "_slots", "_waits")
+    __slots__ = ("_entered", "_held", "_one", "_slots", "_waits")
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         self._held = False
         self._entered = False
         self._waits = 0
+        self._one: asyncio.Lock | None = None
 
     def held(self) -> _Held:
         """Hold the slot for the life of the run."""
@@ -68,11 +69,19 @@ class Slot:
         return self._entered and not self._held and self._waits == 0
 
     async def regain(self) -> None:
-        """Take the slot again after it was lost."""
-        await self._slots.acquire(returning=True)
-        if self._held:
-            self._slots.release()
-        self._held = True
+        """Take the slot again after it was lent or lost, unless somebody has, or lends it again.
+
+        Branches of one run share its slot: one of those that come back waits for it, for all of them.
+        """
+        self._one = self._one or asyncio.Lock()
+        async with self._one:
+            if self._held or self._waits:
+                return
+            await self._slots.acquire(returning=True)
+            if self._waits:  # somebody lent it again meanwhile
+                self._slots.release()
+            else:
+                self._held = True
 
     async def _enter(self) -> None:
         await self._slots.acquire()
@@ -92,12 +101,7 @@ class Slot:
 
     async def _back(self) -> None:
         self._waits -= 1
-        if self._waits == 0:
-            await self._slots.acquire(returning=True)
-            if self._waits or self._held:  # somebody lent it again meanwhile
-                self._slots.release()
-            else:
-                self._held = True
+        await self.regain()
 
 
 class _Held:
