@@ -319,6 +319,22 @@ async def test_of_several_that_wait_the_one_that_is_meant_is_stopped() -> None:
     assert result.text == "end" and result.usage.requests == 9
 
 
+async def test_an_agent_that_is_gone_cannot_go_on() -> None:
+    """[RES-13] Its run in the background fails with a reason that the caller reads; the caller goes on."""
+    script = ScriptedModel(by_path={"main": [reply("", beside("asker"), beside("fast")), "", "end"], **ASKS})
+    async with client(script) as one, asyncio.timeout(5):
+        waiting = await one.ask("go")
+        snapshot = json.loads(json.dumps(waiting.snapshot))
+    others = [Agent(name="fast")]
+    async with Client(model=script, builtins=ON, tools=[check], agents=others) as two, asyncio.timeout(5):
+        result = await two.resume(snapshot, [Answer(id=waiting.pending[0].id, data="yes")])
+    assert (result.status, result.text) == ("done", "end")
+    assert result.messages[-2].text == (
+        f"{AT_REST}[task_id: asker.c1_0]\nagent 'asker' failed: there is no agent 'asker' any more\n\n"
+        "[task_id: fast.c1_1]\nfast is done"
+    )
+
+
 async def test_what_a_run_leaves_behind_at_its_end_is_bounded() -> None:
     """[SUB-30] The note in its transcript is cut as results are, and says where the whole is."""
     ended = asyncio.Event()

@@ -145,6 +145,7 @@ async def test_what_is_nested_without_end_or_has_no_place_is_refused() -> None:
             edited(snapshot, (*kid, "path"), ["main", "other"]),
             edited(snapshot, ("ledger", "children", 0, "toolCalls"), -5),
             edited(snapshot, ("subAgents",), -100),
+            edited(snapshot, ("frame", "waiting", "ghost"), {"requests": [], "child": None}),
             cyclic,
         ):
             with pytest.raises(RunError):
@@ -166,6 +167,9 @@ async def test_an_answer_may_hold_any_value(data: Any) -> None:
         for wrong in ({"id": 7}, {"id": "x", "ok": "yes"}, {}, {"id": "x", "reason": "tired"}, "yes", None):
             with pytest.raises(ConfigError):
                 await client.resume(first, [wrong])  # type: ignore[list-item]
+        for odd in ("yes", b"yes", None, 7, answers[0], Answer(id=first.pending[0].id)):
+            with pytest.raises(ConfigError, match="answers: give a list"):
+                await client.resume(first, cast("Any", odd))
 
 
 @pytest.mark.parametrize(

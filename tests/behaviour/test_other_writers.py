@@ -16,6 +16,7 @@ from toolnexus import (
     ModelRequest,
     RunError,
     StoreConflict,
+    Suspended,
     ToolContext,
     ToolResult,
     assistant,
@@ -223,6 +224,36 @@ async def test_a_resume_without_answers_gives_the_run_as_it_stands() -> None:
     assert (again.turns, again.usage, again.path) == (result.turns, result.usage, ("main",))
     assert [run.path for run in again.sub_agents] == [("main", "look.t1")]
     assert again.snapshot == result.snapshot
+
+
+async def test_a_run_that_goes_on_elsewhere_takes_no_answer_to_another_question() -> None:
+    """[RES-24] It is `Suspended` for whoever comes meanwhile, with the question or with no answer at all."""
+    store = MemoryStore()
+    at_work, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow(ctx: ToolContext) -> str | ToolResult:
+        """Ask, then work."""
+        if ctx.answer is None:
+            return pending(kind="approval", prompt="slow?")
+        at_work.set()
+        await go_on.wait()
+        return "worked"
+
+    options: dict[str, Any] = {"builtins": False, "tools": [deploy, slow], "store": store}
+    script = ScriptedModel([reply(call("deploy"), call("slow")), "end"])
+    async with asyncio.timeout(10), Client(model=script, **options) as here, Client(**options) as there:
+        result = await here.ask("go", conversation="t")
+        one, two = (Answer(id=request.id) for request in result.pending)
+        resuming = asyncio.create_task(here.resume("t", [two]))
+        await at_work.wait()
+        with pytest.raises(Suspended, match="deploy now"):
+            await there.resume("t", [one])
+        with pytest.raises(Suspended):
+            await there.ask("more", conversation="t")
+        go_on.set()
+        assert [request.prompt for request in (await resuming).pending] == ["deploy now?"]
+        assert (await here.resume("t", [one])).text == "end"
 
 
 async def test_a_run_that_was_taken_over_while_it_works_is_a_conflict() -> None:

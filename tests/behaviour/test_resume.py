@@ -122,6 +122,10 @@ async def test_the_same_answer_again_does_nothing(tmp_path: Path) -> None:
         assert (await client.resume("c", [bob])).text == "end"
         repeated = await client.resume("c", [ann, bob])
         assert (repeated.status, repeated.text, repeated.turns) == ("done", "end", 0)
+        with pytest.raises(RunError, match="no open request has the id 'x'; conversation 'c' waits for none"):
+            await client.resume("c", [bob, Answer(id="x")])
+        with pytest.raises(RunError, match="'c' has no run that waits; ask it instead"):
+            await client.resume("c")
         with pytest.raises(RunError, match="answered already"):
             await client.resume("c", [replace(bob, ok=False)])
     assert bank.done == ["looked rate", "paid ann", "paid bob"]

@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from toolnexus import Agent, Budget, Client, ConfigError, FunctionModel, MediaPart, ToolContext, tool
-from toolnexus.engine.runner import LocalRunner
+from toolnexus.engine.environment import ENVIRONMENT
+from toolnexus.engine.runner import LocalRunner, Run
 from toolnexus.runtime.concurrency import run_all
-from toolnexus.runtime.context import Run, RunSettings
+from toolnexus.runtime.context import RunSettings
 from toolnexus.runtime.past import Past
 from toolnexus.runtime.spill import Spill
 from toolnexus.testing import ScriptedModel, call, reply
@@ -125,6 +126,22 @@ async def test_an_agent_that_runs_below_no_client_says_where_it_can() -> None:
     result = await runner.start(Run(runner=runner), agent, "hi", settings=RunSettings(), host={})
     assert (result.status, result.usage.requests) == ("error", 0)
     assert isinstance(result.error, ConfigError) and "'lone' runs under a client" in str(result.error)
+
+
+async def test_a_run_that_nobody_counts_is_the_same() -> None:
+    """[ROB-11] Outside of a client there are no metrics: an unknown tool and a child end as inside."""
+    turns = [reply(call("nothing"), call("task", agent="child", prompt="p")), "end"]
+    root = ScriptedModel(by_path={"*/*": ["found"], "*": turns})
+    async with Client(model=root, builtins=["task"], agents=[Agent(name="child")]) as client:
+        inside = await client.ask("go")
+        runner, host = LocalRunner(), {ENVIRONMENT: client._environment}
+        outside = await runner.start(
+            Run(runner=runner), client._main, "go", settings=RunSettings(), host=host
+        )
+        counted = client.metrics()
+    assert outside == inside and outside.status == "done"
+    assert "unknown tool 'nothing'" in outside.messages[2].tool_results[0].output
+    assert 'toolnexus_sub_agents_total{agent="child",status="done"} 1' in counted
 
 
 def test_a_note_without_a_name_is_refused() -> None:
