@@ -21,7 +21,7 @@ from toolnexus import (
     ToolResult,
     tool,
 )
-from toolnexus.core.events import RunFinished, SubAgentFinished
+from toolnexus.core.events import RunFinished, SubAgentFinished, ToolFinished
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -479,3 +479,51 @@ async def test_a_stream_of_cancels_leaves_nothing() -> None:
             assert {t for t in asyncio.all_tasks() - before if "ask" in repr(t)} == set()
             for message in await client.conversation("c").messages():
                 assert message.role in ("user", "assistant", "tool")
+
+
+async def test_results_say_which_runs_they_are_of() -> None:
+    """[SUB-26] [SUB-27] As data beside the text, for those who watch: its path, and a part for each."""
+    script = ScriptedModel(
+        by_path={
+            "main/*": ["done"],
+            "main": [reply("", beside("a"), beside("b")), reply("", call("task_wait")), "end"],
+        }
+    )
+    async with Client(model=script, builtins=ON, agents=agents("a", "b")) as client, asyncio.timeout(10):
+        async with client.stream("go") as stream:
+            seen = [e async for e in stream if isinstance(e, ToolFinished) and e.path == ("main",)]
+    starts, waited = [e.result.metadata for e in seen[:2]], seen[2].result.metadata
+    assert [(m["agent"], m["status"], m["path"]) for m in starts] == [
+        ("a", "running", ["main", "a.c1_0"]),
+        ("b", "running", ["main", "b.c1_1"]),
+    ]
+    assert [(m["agent"], m["status"], m["path"][-1]) for m in waited["tasks"]] == [
+        ("a", "done", "a.c1_0"),
+        ("b", "done", "b.c1_1"),
+    ]
+    assert [e.name for e in seen] == ["task", "task", "task_wait"] and not any(
+        e.result.is_error for e in seen
+    )
+
+
+async def test_where_nothing_was_started_nothing_is_known() -> None:
+    """[SUB-27] [SUB-28] A wait for all is no error, a wait for one and a stop are."""
+    script = ScriptedModel(
+        [
+            reply(
+                "",
+                call("task_wait"),
+                call("task_wait", task_ids=["x"]),
+                call("task_stop", task_id="y"),
+            ),
+            "end",
+        ]
+    )
+    async with Client(model=script, builtins=ON, agents=agents("a")) as client:
+        result = await asked(client)
+    results = [part for message in result.messages for part in message.tool_results]
+    assert [(part.is_error, part.output) for part in results] == [
+        (False, "nothing runs in the background, and every result was given"),
+        (True, "no task 'x' was started in the background; open: []"),
+        (True, "no task 'y' was started in the background; open: []"),
+    ]

@@ -262,3 +262,31 @@ async def test_without_the_option_every_call_is_a_fresh_run() -> None:
         )
     with pytest.raises(ConfigError, match="builtins: task_continue is 'yes'; allowed are True and False"):
         Client(model=script, builtins={"task_continue": "yes"})
+
+
+async def test_without_a_conversation_the_runs_of_this_ask_are_known() -> None:
+    """[SUB-23] A run that goes on reaches the helpers that it started before, through the runs above it."""
+    script = ScriptedModel(
+        by_path={
+            "main/lead.c1_0/*": ["helper found it"],
+            "main/lead.c2_0/*": ["helper knows more"],
+            "main/lead.c1_0": [reply("", explore("look", agent="helper")), "lead is done"],
+            "main/lead.c2_0": [
+                reply("", explore("more?", "helper.c1_0", agent="helper")),
+                "lead is done again",
+            ],
+            "main": [
+                reply("", explore("lead", agent="lead")),
+                reply("", explore("go on", "lead.c1_0", agent="lead")),
+                "end",
+            ],
+        }
+    )
+    agents = [Agent(name="lead"), Agent(name="helper")]
+    async with Client(model=script, builtins=ON, agents=agents) as client:
+        result = await client.ask("go")
+    again = result.sub_agents[1]
+    assert (again.status, again.text) == ("done", "lead is done again")
+    (helper,) = again.sub_agents
+    assert helper.text == "helper knows more" and helper.continues == ("main", "lead.c1_0", "helper.c1_0")
+    assert [m.text for m in helper.messages if m.role == "user"] == ["look", "more?"]

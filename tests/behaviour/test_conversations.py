@@ -342,3 +342,51 @@ async def test_an_agent_runs_without_a_client_of_its_own() -> None:
     assert (await run(Agent(name="y", tools=[]), "hi", model=FunctionModel(echo))).text == "1:hi"
     with pytest.raises(ConfigError, match=r"agent 'z'.*'raed'.*did you mean 'read'"):
         await run(Agent(name="z", tools=["raed"]), "hi", model=FunctionModel(echo))
+
+
+async def test_what_outlives_a_run_may_ask_its_conversation() -> None:
+    """[CONV-06] Only the run itself would wait for itself: what it started may ask once it is over."""
+    later: list[asyncio.Task[Any]] = []
+    over = asyncio.Event()
+
+    async def ask_later() -> str:
+        await over.wait()
+        return (await client.ask("later", conversation="t")).text
+
+    @tool
+    async def plan() -> str:
+        """Start something that asks when the run is over."""
+        later.append(asyncio.create_task(ask_later()))
+        return "planned"
+
+    def fn(request: ModelRequest) -> Message | str:
+        return assistant("", call("plan")) if request.messages[-1].text == "go" else echo(request)
+
+    client = Client(model=FunctionModel(fn), builtins=False, tools=[plan])
+    async with client, asyncio.timeout(10):
+        await client.ask("go", conversation="t")
+        over.set()
+        assert await later[0] == "5:later"
+
+
+async def test_who_gives_a_run_up_waits_for_the_ask_in_flight() -> None:
+    """[CONV-02] So does a deletion: neither takes anything from under a run."""
+    at_work, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fn(request: ModelRequest) -> str:
+        at_work.set()
+        await go_on.wait()
+        return echo(request)
+
+    async with asyncio.timeout(10), Client(model=FunctionModel(fn), builtins=False) as client:
+        talk = client.conversation("t")
+        asking = asyncio.create_task(talk.ask("a"))
+        await at_work.wait()
+        others = [asyncio.create_task(one()) for one in (talk.discard_pending, talk.delete)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in others)
+        go_on.set()
+        assert (await asking).text == "1:a"
+        await asyncio.gather(*others)
+        assert await talk.messages() == ()

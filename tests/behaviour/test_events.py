@@ -17,6 +17,7 @@ from toolnexus import (
     ModelRequest,
     ModelResponse,
     RunContext,
+    Stream,
     ToolContext,
     ToolResult,
     assistant,
@@ -268,3 +269,22 @@ def test_an_object_that_hooks_nothing_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="before_tool"):
         Client(hooks=[Misspelt()])
+
+
+async def test_a_stream_that_failed_has_the_result_of_what_was_done() -> None:
+    """[EV-04] Beside the error that the block raises."""
+
+    def fails(request: ModelRequest) -> Message:
+        if request.turn == 1:
+            return assistant("", call("noop", x=1))
+        raise ModelError("gone")
+
+    async with Client(model=FunctionModel(fails), builtins=False, tools=[noop]) as c:
+        streams: list[Stream] = []
+        with pytest.raises(ModelError, match="gone") as caught:
+            async with c.stream("go") as stream:
+                streams.append(stream)
+                async for _ in stream:
+                    pass
+    result = streams[0].result
+    assert result is caught.value.result and (result.status, result.tool_calls) == ("error", 1)

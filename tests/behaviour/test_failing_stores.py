@@ -195,3 +195,29 @@ async def test_a_timeout_of_the_model_is_what_a_resume_raises() -> None:
         result = await client.ask("go")
         with pytest.raises(TimeoutError, match="slow"):
             await client.resume(result, [Answer(id=request.id) for request in result.pending])
+
+
+async def test_what_is_not_stored_is_told_also_when_nobody_waits(caplog: pytest.LogCaptureFixture) -> None:
+    """[CONV-09] The log names the conversation and the reason; what was stored is told nowhere."""
+    store = Fails(1_000)
+    async with Client(model=ScriptedModel(["a", "b"]), builtins=False, store=store) as client:
+        with caplog.at_level(logging.ERROR, "toolnexus"):
+            with pytest.raises(StoreError):
+                await client.ask("hi", conversation="t")
+            store.left = 0
+            await client.ask("hi", conversation="u")
+    assert [r.message for r in caplog.records] == [
+        "what conversation 't' gained was not stored: the disk is full"
+    ]
+
+
+async def test_a_result_of_a_conversation_goes_on_in_it() -> None:
+    """[RES-01] `resume` of the result itself: what is done is stored there."""
+    model = ScriptedModel([reply(call("deploy")), "end"])
+    async with Client(model=model, builtins=False, tools=[deploy]) as client:
+        result = await client.ask("go", conversation="t")
+        await client.resume(result, [Answer(id=request.id) for request in result.pending])
+        messages = await client.conversation("t").messages()
+        assert await client.conversation("t").pending() == ()
+    assert [m.role for m in messages] == ["user", "assistant", "tool", "assistant"]
+    assert messages[2].tool_results[0].output == "deployed"

@@ -22,6 +22,7 @@ from toolnexus import (
     compactor,
     tool,
 )
+from toolnexus.core.events import ToolFinished
 from toolnexus.testing import ScriptedModel, Turn, call, reply
 
 pytestmark = pytest.mark.anyio
@@ -401,3 +402,24 @@ def test_the_number_is_checked() -> None:
     for wrong in (-1, True, "many"):
         with pytest.raises(ConfigError, match="max_declared_tools"):
             Client(model=ScriptedModel(), max_declared_tools=wrong)  # type: ignore[arg-type]
+
+
+async def test_more_than_the_most_are_counted() -> None:
+    """[CMP-41] A search that fits many shows ten, says how many more there are, and tells them as data."""
+    many = [far("shop", "list", f"noun{n}") for n in range(25)]
+    model = ScriptedModel(
+        [
+            reply(call("tool_search", query="list")),
+            reply(
+                call("tool_search", query="zz"),
+            ),
+            "end",
+        ]
+    )
+    async with Client(model=model, builtins=False, tools=many, max_declared_tools=1) as client:
+        async with client.stream("go") as stream:
+            results = [e.result async for e in stream if isinstance(e, ToolFinished)]
+    lines = results[0].output.splitlines()
+    assert lines[-1] == "15 more match; say more precisely what is to be done." and len(lines) == 12
+    assert results[0].metadata["tools"] == [line[2:].split(":")[0] for line in lines[1:-1]]
+    assert (results[1].metadata["tools"], results[1].is_error) == ([], False)

@@ -422,3 +422,40 @@ async def test_an_agent_of_a_document_has_a_json_schema() -> None:
         toolnexus.load({"model": "openai:m", "agents": {"judge": {"output_type": {"type": "wrong"}}}})
     with pytest.raises(ConfigError, match=r"model\.structured: 'json'"):
         toolnexus.load({"model": {"name": "openai:m", "structured": "json"}})
+
+
+async def test_a_form_that_is_wrapped_keeps_its_references() -> None:
+    """[TY-03] To its own parts, and to itself: what they say is checked, and the model is shown it."""
+    row = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    form = {"type": "array", "items": {"$ref": "#/$defs/row"}, "$defs": {"row": row}}
+    result, model = await asked(form, '[{"n": "x"}]', '[{"n": 1}]')
+    assert result.output == [{"n": 1}] and 'n: expected integer, got "x"' in last_user(model)
+    spec = model.requests[0].output
+    assert spec is not None and spec.schema["properties"]["value"]["items"] == {
+        "$ref": "#/properties/value/$defs/row"
+    }
+    lists = {"type": "array", "items": {"$ref": "#"}}
+    result, model = await asked(lists, "[[], 1]", "[[], [[]]]")
+    assert result.output == [[], [[]]] and "value[1]: expected array, got 1" in last_user(model)
+    named = {"$ref": "#/$defs/row", "$defs": {"row": row}, "title": "Row", "description": "One row."}
+    result, model = await asked(named, '{"n": 1.5}', '{"n": 2}')
+    assert result.output == {"n": 2} and "n: expected integer, got 1.5" in last_user(model)
+    spec = model.requests[0].output
+    assert spec is not None and (spec.name, spec.description) == ("Row", "One row.")
+
+
+async def test_beside_the_value_of_a_wrapped_form_stands_nothing() -> None:
+    """[TY-03] Neither of a type nor of a schema."""
+    for form in (list[int], {"type": "array", "items": {"type": "integer"}}):
+        result, model = await asked(form, '{"value": [1], "more": 2}', '{"value": [3]}')
+        assert result.output == [3] and "value: expected array, got " in last_user(model)
+
+
+async def test_an_empty_answer_is_told_and_a_long_one_by_its_beginning() -> None:
+    """[TY-12] What came, in a line, when there is no JSON in it."""
+    _, model = await asked(Finding, " \n", '{"risk": 1}')
+    assert "- the answer is empty\n" in last_user(model)
+    _, model = await asked(Finding, "x" * 80, '{"risk": 1}')
+    assert f"- the answer holds no JSON object: '{'x' * 80}'\n" in last_user(model)
+    _, model = await asked(Finding, "x" * 81, '{"risk": 1}')
+    assert f"- the answer holds no JSON object: '{'x' * 77}...'\n" in last_user(model)
