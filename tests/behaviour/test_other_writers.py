@@ -134,8 +134,11 @@ async def test_what_was_said_while_a_run_is_given_up_stays() -> None:
         assert await here.conversation("t").pending() == ()
         kept = await here.conversation("t").messages()
         assert texts(kept).count("by the way") == 1
-        results = [part.call_id for m in kept for part in m.tool_results]
-        assert results == ["t1", "d1"]
+        results = [(part.call_id, part.is_error, part.output) for m in kept for part in m.tool_results]
+        assert results == [
+            ("t1", False, "found"),
+            ("d1", True, "no answer was given to: deploy now?"),
+        ]
         assert (await here.ask("more", conversation="t")).text == "said"
 
 

@@ -165,6 +165,53 @@ async def test_clocks_stop_while_a_human_is_asked() -> None:
     assert result.status == "done" and result.text == "deployed to prod: late"
 
 
+async def test_clocks_run_on_where_they_stopped() -> None:
+    """[ASK-06] After the last answer: the time that was left is left, and not more."""
+
+    async def slow(request: Request) -> Answer:
+        await asyncio.sleep(0.1)
+        return Answer(id=request.id)
+
+    @tool
+    async def endless(ctx: ToolContext) -> str | ToolResult:
+        """Ask, then never end."""
+        if ctx.answer is None:
+            return pending(kind="approval", prompt="go?")
+        await asyncio.Event().wait()
+        return ""
+
+    model = FunctionModel(lambda request: assistant("", call("endless")))
+    async with Client(
+        model=model, builtins=False, tools=[endless], on_request=slow, budget=Budget(seconds=0.15)
+    ) as c:
+        async with asyncio.timeout(5):
+            result = await c.ask("go")
+    assert (result.status, result.limit) == ("incomplete", "seconds")
+
+
+async def test_clocks_stand_still_until_the_last_question_is_answered() -> None:
+    """[ASK-06] Several at once stop them once."""
+
+    async def one_by_one(request: Request) -> Answer:
+        await asyncio.sleep(0.1)
+        return Answer(id=request.id, data="late")
+
+    def fn(request: ModelRequest) -> Message | str:
+        if request.turn > 1:
+            return "end"
+        return assistant("", *[call("deploy", id=f"d{n}", where="prod") for n in range(3)])
+
+    async with Client(
+        model=FunctionModel(fn),
+        builtins=False,
+        tools=[deploy],
+        on_request=one_by_one,
+        budget=Budget(seconds=0.15),
+    ) as c:
+        result = await c.ask("go")
+    assert (result.status, result.text) == ("done", "end")
+
+
 async def test_a_childs_question_makes_the_whole_run_pending() -> None:
     """[ASK-07] With nobody to answer, the question reaches the top with its path; siblings finish."""
 

@@ -455,3 +455,21 @@ async def test_what_is_no_snapshot_is_refused() -> None:
         with pytest.raises(RunError, match="has no run that waits"):
             await client.resume("nowhere", [])
     assert bank.done == ["looked rate"]
+
+
+async def test_an_agent_that_was_changed_meanwhile_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """[RES-05] The run goes on as the agent is now; one that is the same says nothing."""
+    bank = Bank()
+    for edits, told in (({}, 0), ({"system_prompt": "Be quick."}, 1), ({"name": "other"}, 1)):
+        caplog.clear()
+        boss = Agent(name="boss", model=model(), tools=bank.tools)
+        async with Client(builtins=False, agents=[boss]) as client:
+            result = await client.run("boss", "go")
+        options: dict[str, Any] = {"name": "boss", "model": ScriptedModel(["end"]), **edits}
+        later = Agent(tools=bank.tools, **options)
+        async with Client(builtins=False, agents=[later]) as client:
+            answers = [Answer(id=request.id) for request in result.pending]
+            assert (await client.resume(result, answers, target=later)).text == "end"
+        assert len([r for r in caplog.records if "was changed while its run waited" in r.message]) == told

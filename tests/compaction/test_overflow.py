@@ -10,6 +10,7 @@ import pytest
 from tests.loop.support import ANTHROPIC, OPENAI, WAYS, Way, bench, each_way, task, use
 from toolnexus import (
     Agent,
+    Budget,
     Client,
     FunctionModel,
     Hooks,
@@ -25,7 +26,7 @@ from toolnexus import (
 )
 from toolnexus.models.wire import event_error, http_error
 from toolnexus.runtime.redact import Redactor
-from toolnexus.testing import Turn, call
+from toolnexus.testing import ScriptedModel, Turn, call
 
 pytestmark = pytest.mark.anyio
 
@@ -274,3 +275,39 @@ def test_it_is_understood_inside_a_stream() -> None:
     """[CMP-25] Also as an event of a stream."""
     made = event_error("host", SAID[OPENAI], Redactor())
     assert isinstance(made, ModelContextError) and made.window == 1000
+
+
+async def test_the_shorter_request_is_claimed_as_well() -> None:
+    """[CMP-23] In every budget; where none is left the run ends at it, and nothing is sent."""
+    model = ScriptedModel([ModelContextError("too long", status=400), "never"])
+
+    class Shorter(Hooks):
+        def on_overflow(
+            self, ctx: RunContext, request: ModelRequest, error: ModelContextError
+        ) -> ModelRequest:
+            return replace(request, messages=[user("short")])
+
+    async with Client(model=model, builtins=False, hooks=[Shorter()], budget=Budget(requests=1)) as c:
+        result = await c.ask("long")
+    assert (result.status, result.limit, len(model.requests)) == ("incomplete", "requests", 1)
+
+
+async def test_of_several_hooks_that_shorten_one_is_tried() -> None:
+    """[CMP-23] [CMP-24] The nearest. When its request is refused, too, no other is asked."""
+    model = ScriptedModel([ModelContextError("too long", status=400)] * 2)
+    asked: list[str] = []
+
+    def hook(name: str) -> object:
+        class Shorter(Hooks):
+            def on_overflow(
+                self, ctx: RunContext, request: ModelRequest, error: ModelContextError
+            ) -> ModelRequest:
+                asked.append(name)
+                return replace(request, messages=[user(name)])
+
+        return Shorter()
+
+    async with Client(model=model, builtins=False, hooks=[hook("far"), hook("near")]) as c:
+        with pytest.raises(ModelContextError):
+            await c.ask("long")
+    assert asked == ["near"] and [r.messages[0].text for r in model.requests] == ["long", "near"]

@@ -127,7 +127,26 @@ async def test_histograms_are_cumulative_and_add_up() -> None:
     (total,) = [s.value for s in samples if s.name.endswith("_sum")]
     assert buckets == sorted(buckets) and buckets[-1] == count == 2 and 0.03 <= total < 5
     below = {s.labels["le"]: s.value for s in samples if s.name.endswith("_bucket")}
-    assert below["0.02"] == 1 and list(below)[-1] == "+Inf"
+    assert below["0.02"] == 1
+    assert list(below) == [
+        *("0.01", "0.02", "0.04", "0.08", "0.16", "0.32", "0.64", "1.28", "2.56", "5.12", "10.24"),
+        *("20.48", "40.96", "81.92", "+Inf"),
+    ]
+
+
+async def test_a_reply_that_was_cut_is_an_error_and_its_tokens_count() -> None:
+    """[OBS-23] What came of it is used all the same; the time of a request is that of it alone."""
+    async with Client(model=ScriptedModel([reply("half", stop="cut")]), builtins=False) as client:
+        result = await client.ask("go")
+        assert (result.status, result.limit) == ("incomplete", "connection")
+        assert values(client, "toolnexus_llm_requests") == {("scripted", "error"): 1}
+        assert values(client, "toolnexus_llm_tokens") == {("prompt",): 10, ("completion",): 5}
+        (spent,) = [
+            sample.value
+            for sample in families(client.metrics())["toolnexus_llm_request_duration_seconds"].samples
+            if sample.name.endswith("_sum")
+        ]
+    assert 0 <= spent < 5
 
 
 async def test_failures_and_cancels_have_their_status() -> None:
