@@ -26,16 +26,22 @@ from toolnexus import (
     AnthropicModel,
     Client,
     ConfigError,
+    FunctionModel,
+    Message,
     ModelError,
     OpenAIModel,
     RunResult,
     SqliteStore,
+    TextPart,
+    ToolCallPart,
     ToolContext,
     ToolResult,
+    assistant,
     pending,
     tool,
 )
 from toolnexus.core.events import Event
+from toolnexus.core.messages import OpaquePart, ReasoningPart
 from toolnexus.runtime.redact import MASK, Masking, Redactor
 from toolnexus.telemetry.spans import CAPTURE
 from toolnexus.testing import RecordingModel, Turn
@@ -302,3 +308,37 @@ def test_a_secret_in_pieces_is_masked_and_nothing_else_is_lost() -> None:
             masking = Masking(redact)
             pieces = [masking.more(text[at : at + size]) for at in range(0, len(text), size)]
             assert "".join([*pieces, masking.rest()]) == redact(text)
+
+
+class Keyed(FunctionModel):
+    """A model in this process that has a key."""
+
+    secrets = ("sk-echo-0123456789",)
+
+
+async def test_a_key_in_any_part_of_a_reply_is_masked() -> None:
+    """[OBS-10] In texts, signatures, blocks, calls and what stands beside them; parts without one stay
+    the same objects, and so does a message."""
+    (key,) = Keyed.secrets
+    fine, clean = TextPart("nothing here", {"note": ["x"]}), assistant("end")
+    parts = (
+        TextPart(f"it is {key}", {"beside": [key, {"deep": key}]}),
+        ReasoningPart(f"hm {key}", "m", {"signature": key}),
+        OpaquePart("m", {"data": key, key: 1}),
+        fine,
+        ToolCallPart(f"id-{key}", f"look-{key}", json.dumps({"q": key}), {"sealed": key}),
+    )
+    told = Message("assistant", parts, "m", {"id": key})
+    model = Keyed(lambda request: told if request.turn == 1 else clean)
+    async with Client(model=model, builtins=False) as client:
+        result = await client.ask("go")
+    first, last = result.messages[1], result.messages[-1]
+    assert key not in repr(result) and last is clean and first.parts[3] is fine
+    assert first.extra == {"id": "[redacted]"}
+    assert first.parts[0] == TextPart("it is [redacted]", {"beside": ["[redacted]", {"deep": "[redacted]"}]})
+    assert first.parts[1] == ReasoningPart("hm [redacted]", "m", {"signature": "[redacted]"})
+    assert first.parts[2] == OpaquePart("m", {"data": "[redacted]", "[redacted]": 1})
+    assert first.tool_calls[0].id == "id-[redacted]" and first.tool_calls[0].name == "look-[redacted]"
+    assert first.tool_calls[0].arguments == '{"q": "[redacted]"}'
+    assert first.tool_calls[0].extra == {"sealed": "[redacted]"}
+    assert "unknown tool 'look-[redacted]'" in result.messages[2].tool_results[0].output
