@@ -108,6 +108,15 @@ async def test_what_is_too_long_for_one_request_is_told_by_its_ends() -> None:
     assert gap == f"[{2 * 60 - len(rest)} messages left out]" and 10 < len(rest) < 60
 
 
+async def test_where_the_first_alone_is_too_long_it_alone_is_cut() -> None:
+    """[CMP-04] All that came after it is told."""
+    history = [user("first words " + "w" * 40_000), *batch(1, "m"), assistant("so it is")]
+    message = await noted(history, compactor(2_000, keep_tail=0))
+    first, *rest = message.text.split("\n\n")
+    assert first.startswith("[user] first words www") and "characters left out" in first
+    assert "messages left out" not in message.text and rest[-1] == "[assistant] so it is" and len(rest) == 3
+
+
 async def test_notes_that_are_declined_are_none(caplog: pytest.LogCaptureFixture) -> None:
     """[CMP-07] What a model says that refuses is not taken for notes."""
     model = ScriptedModel(by_path={"main": ["ok"], "main/summary": [reply("I cannot", stop="refusal")]})

@@ -251,6 +251,19 @@ async def test_a_failure_deep_below_is_one_error_with_its_path(style: str) -> No
     assert "'both' failed in c/c.0/worker." in told and "/parallel/broken: it broke" in told
 
 
+async def test_a_tool_with_agents_in_it_counts_as_one_of_them() -> None:
+    """[WF-11] Beyond the number it is refused like any delegation, and nothing of it runs."""
+    inside = ScriptedModel(["one of it"])
+    flow = as_tool(AgentStep(Agent(name="inner", model=inside)), "flow", "Do it.")
+    script = ScriptedModel([reply(call("flow", prompt="a"), call("flow", prompt="b")), "end"])
+    async with Client(model=script, builtins=False, tools=[flow], max_sub_agents=1) as one:
+        result = await one.ask("go")
+    first, second = result.messages[2].tool_results
+    assert (first.is_error, first.output) == (False, "one of it") and second.is_error
+    assert second.output.startswith("not started: all 1 sub-agents of this request have been started")
+    assert (result.status, result.limit, len(inside.requests)) == ("incomplete", "max_sub_agents", 1)
+
+
 @EVERY_STYLE
 async def test_a_workflow_is_a_target_of_task(style: str) -> None:
     """[WF-11] Under a name and a description of its own, beside agents."""

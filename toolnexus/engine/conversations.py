@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from weakref import WeakValueDictionary
 
 from toolnexus.core.messages import Message, Prompt, close_transcript
@@ -244,9 +244,7 @@ class Conversations:
         try:
             result = await body(history, inbox, record, resumed)
         except asyncio.CancelledError as cancel:
-            cancelled, result = cancel, getattr(cancel, "result", None)
-            if not isinstance(result, RunResult):
-                raise
+            cancelled, result = cancel, cast("RunResult", cancel.result)  # type: ignore[attr-defined]
         if result.snapshot is not None:
             result = replace(result, snapshot={**result.snapshot, "conversation": record.id})
         return _Ended(result, record, inbox, cancelled)

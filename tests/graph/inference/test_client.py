@@ -89,6 +89,11 @@ async def test_images_count_too() -> None:
         result = await client.run(one({"intent": {"image": {}}}, Services(models=painter)), "hi")
         with pytest.raises(GraphRunError) as caught:
             await client.run(one({"intent": {"image": {"seed": 1}}}, Services(models=painter)), "hi")
+        async with client.stream(
+            "hi", target=one({"intent": {"image": {}}}, Services(models=painter))
+        ) as run:
+            told = [event async for event in run if isinstance(event, UsageReported)]
+    assert [(e.model, e.usage.prompt_tokens, e.usage.requests) for e in told] == [("painter", 4, 1)]
     assert result.usage.by("model")["painter"].prompt_tokens == 4
     assert (caught.value.kind, caught.value.result.usage.requests) == ("validation", 0)
 

@@ -82,7 +82,8 @@ def _ends(entries: Sequence[str], room: int) -> str:
             break
         newest.append(entry)
     left = len(entries) - 1 - len(newest)
-    return "\n\n".join([first, f"[{left} messages left out]", *reversed(newest)])
+    gap = [f"[{left} messages left out]"] if left else []
+    return "\n\n".join([first, *gap, *reversed(newest)])
 
 
 def _entries(messages: Sequence[Message], most: int) -> list[str]:
