@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+import sys
 import threading
+from traceback import walk_stack
 
 import pytest
 
@@ -65,7 +67,10 @@ def test_an_interrupt_in_plain_code_waits_until_the_run_has_ended() -> None:
     @tool
     async def endless() -> str:
         """Be interrupted."""
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        main = threading.main_thread().ident or 0
+        while "result" not in {frame.f_code.co_name for frame, _ in walk_stack(sys._current_frames()[main])}:
+            await asyncio.sleep(0)  # it is not waiting yet
+        signal.pthread_kill(main, signal.SIGINT)
         try:
             await asyncio.Event().wait()
         finally:
