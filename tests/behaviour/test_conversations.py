@@ -312,14 +312,17 @@ def test_two_event_loops_one_after_the_other() -> None:
 
 
 async def test_an_unclosed_client_warns() -> None:
-    """[CONV-13] A client that was used and dropped is a ResourceWarning."""
+    """[CONV-13] A client that was used and dropped is a ResourceWarning; the files that it kept are gone."""
     client = Client(model=FunctionModel(echo), builtins=False)
     await client.ask("a")
+    kept = client._spill.write("much")
+    assert kept.exists()
     with pytest.warns(ResourceWarning, match="unclosed Client"):
         del client
         import gc
 
         gc.collect()
+    assert not kept.exists()
 
 
 async def test_agents_can_be_run_directly() -> None:

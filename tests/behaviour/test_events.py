@@ -288,3 +288,40 @@ async def test_a_stream_that_failed_has_the_result_of_what_was_done() -> None:
                     pass
     result = streams[0].result
     assert result is caught.value.result and (result.status, result.tool_calls) == ("error", 1)
+
+
+async def test_progress_of_a_tool_is_an_event_of_its_call() -> None:
+    """[EV-06] With the data that the tool gives; without a reader it is nothing."""
+
+    @tool
+    async def work(ctx: ToolContext) -> str:
+        """Work, and say how far it is."""
+        ctx.emit("half", done=1, of=2)
+        return "worked"
+
+    def once(request: ModelRequest) -> Message | str:
+        return assistant("", call("work", id="w")) if request.turn == 1 else "end"
+
+    async with Client(model=FunctionModel(once), builtins=False, tools=[work]) as c:
+        async with c.stream("go") as stream:
+            (told,) = [e async for e in stream if isinstance(e, events.ToolProgress)]
+        assert (await c.ask("go")).text == "end"
+    assert (told.path, told.call_id, told.message, told.data) == (
+        ("main",),
+        "w",
+        "half",
+        {"done": 1, "of": 2},
+    )
+
+
+@pytest.mark.parametrize("point", ["before_model", "after_model"])
+async def test_a_hook_that_gives_something_else_is_named(point: str) -> None:
+    """[EV-07] With what it gave and what it may give; the run fails, and what was claimed is free again."""
+    wanted = "ModelRequest" if point == "before_model" else "ModelResponse"
+    hook = type("Odd", (), {point: lambda self, ctx, value: "text"})()  # type: ignore[reportUnknownLambdaType]
+    async with Client(model=FunctionModel(one_call), builtins=False, hooks=[hook], tools=[noop]) as c:
+        with pytest.raises(
+            TypeError, match=f"a {point} hook returned str; it may return a {wanted} or None"
+        ) as caught:
+            await c.ask("go")
+    assert caught.value.result.usage.requests == (0 if point == "before_model" else 1)  # type: ignore[attr-defined]

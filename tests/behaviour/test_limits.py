@@ -15,10 +15,12 @@ from toolnexus import (
     Hooks,
     LimitReached,
     Message,
+    ModelError,
     ModelRequest,
     ModelResponse,
     RunContext,
     RunResult,
+    ToolContext,
     Usage,
     assistant,
     tool,
@@ -475,3 +477,31 @@ async def test_a_batch_that_met_a_limit_is_the_last() -> None:
         1,
     )
     assert [part.output for part in result.messages[-1].tool_results] == ["ok", "not run: limit tool_calls 1"]
+
+
+async def test_a_deadline_that_does_not_come_changes_no_error() -> None:
+    """[LIM-13] What fails before it is what is raised."""
+    model = ScriptedModel([ModelError("gone")])
+    async with Client(model=model, builtins=False, budget=Budget(seconds=30)) as c:
+        with pytest.raises(ModelError, match="gone"):
+            await c.ask("go")
+
+
+async def test_runs_of_one_call_have_places_of_their_own() -> None:
+    """[SUB-17] However often a tool runs one agent."""
+
+    @tool
+    async def thrice(ctx: ToolContext) -> str:
+        """Run an agent three times."""
+        inner = Agent(name="inner")
+        return " ".join(["/".join((await ctx.run(inner, str(n))).path) for n in range(3)])
+
+    def fn(request: ModelRequest) -> Message | str:
+        if request.agent == "inner":
+            return "done"
+        return assistant("", call("thrice", id="c")) if request.turn == 1 else "end"
+
+    async with Client(model=FunctionModel(fn), builtins=False, tools=[thrice]) as c:
+        result = await c.ask("go")
+    assert result.messages[2].tool_results[0].output == "main/inner.c main/inner.c~2 main/inner.c~3"
+    assert [run.path[-1] for run in result.sub_agents] == ["inner.c", "inner.c~2", "inner.c~3"]

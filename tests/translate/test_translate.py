@@ -343,3 +343,20 @@ def test_the_command_line_translates_a_file(
     path.write_text("[]", "utf-8")
     assert main(["translate", str(path), "--model", "anthropic:m"]) == 2
     assert "holds no request" in capsys.readouterr().err
+
+
+async def test_ids_of_new_calls_are_not_those_of_the_request() -> None:
+    """[TR-01] An endpoint that counts from nought in every reply names no call twice."""
+    request = {
+        "messages": [
+            {"role": "user", "content": "1+1?"},
+            {"role": "assistant", "content": None, "tool_calls": [said("call_0")]},
+            {"role": "tool", "tool_call_id": "call_0", "content": "2"},
+        ],
+        "tools": [ADD],
+    }
+    model = ScriptedModel([reply(call("add", id="call_0", a=2), call("add", id="call_1", a=3))])
+    async with Client(model=model, builtins=False) as client:
+        completion = await client.translate(request)
+    calls = completion["choices"][0]["message"]["tool_calls"]
+    assert [one["id"] for one in calls] == ["call_0~2", "call_1"]
