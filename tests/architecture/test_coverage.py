@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_branch_of_the_core_is_to_run() -> None:
-    """[ROB-12] The two folders whole but for one protocol, in branches; nothing is left out by a comment."""
+    """[ROB-20] The two folders whole but for one protocol, in branches; nothing is left out by a comment."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]
     assert options["run"]["source_pkgs"] == ["toolnexus.engine", "toolnexus.runtime"]
     assert options["run"]["branch"] is True and options["report"]["fail_under"] == 100
