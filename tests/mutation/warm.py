@@ -1,0 +1,349 @@
+"""A pytest session that has collected the tests and stays warm: every mutant runs in a fork of it.
+
+First all tests run once, in forks too, under coverage with one context per test: so it is known which tests reach a
+line, and how long each takes. A mutant then runs only those, the likely killers and the cheap ones first, until one fails.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.swap import CannotSwap, functions, put
+
+SECONDS_PER_TEST = 4.0
+"""What a test may take beside ten times what it took: then it hangs, which kills the mutant."""
+MEMORY = 3 << 30
+STARTS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system")
+
+
+@dataclass
+class Known:
+    """What is known of a test: how long it took, and whether it starts programs."""
+
+    seconds: float = 0.0
+    starts: bool = False
+    failed: bool = False
+    lines: dict[str, set[int]] = field(default_factory=dict)
+    loads: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Verdict:
+    """What became of a mutant."""
+
+    file: str
+    mark: str
+    line: int
+    function: str
+    kind: str
+    text: str
+    status: str
+    """killed, time (killed by a test that hung), survived, unreached or unseen (see `CannotSwap`)."""
+    by: str = ""
+    tests: int = 0
+    left: int = 0
+    """Tests that reach the line and were left out to keep within the time of one mutant."""
+    seconds: float = 0.0
+
+
+class Session:
+    """The plugin that takes the place of running the tests."""
+
+    def __init__(
+        self, root: Path, mutants: Sequence[Mutant], *, each: float, seconds: float, out: Path, earlier: Sequence[Verdict]
+    ) -> None:
+        self.root = root
+        self.mutants = mutants
+        self.each = each
+        self.seconds = seconds
+        self.earlier = earlier
+        self.out = out
+        self.verdicts: list[Verdict] = []
+        self._items: dict[str, pytest.Item] = {}
+        self._known: dict[str, Known] = {}
+        self._by_line: dict[tuple[str, int], list[str]] = {}
+        self._by_file: dict[str, list[str]] = {}
+        self._killers: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=8))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._items = {item.nodeid: item for item in session.items}
+        began = time.monotonic()
+        say(f"{len(self._items)} tests collected; running each once")
+        self._learn()
+        say(f"took {time.monotonic() - began:.0f} s; {len(self.mutants)} mutants to go")
+        self._alive = functions(self.root)
+        self._kill_all()
+        return True
+
+    # which tests reach which lines
+
+    def _learn(self) -> None:
+        """Run the tests of files that have changed; what is known of the others is kept in a file."""
+        place = self.out / "tests.pickle"
+        kept: dict[str, tuple[str, dict[str, Known]]] = {}
+        package = digest(sorted((self.root / "toolnexus").rglob("*.py")))
+        with suppress(Exception):
+            kept = pickle.loads(place.read_bytes())
+        files: dict[str, list[str]] = defaultdict(list)
+        for node in self._items:
+            files[node.split("::")[0]].append(node)
+        marks = {file: package + digest([self.root / file]) for file in files}
+        new = [file for file in files if kept.get(file, ("",))[0] != marks[file]]
+        random.Random(1).shuffle(new)
+        parts = [self.out / f"part{i}" for i in range(os.cpu_count() or 1)]
+        pids = [self._forked_part(new[i :: len(parts)], files, part) for i, part in enumerate(parts)]
+        for pid in pids:
+            os.waitpid(pid, 0)
+        for part in parts:
+            known = pickle.loads(part.read_bytes())
+            part.unlink()
+            for node, each in known.items():
+                file = node.split("::")[0]
+                kept.setdefault(file, (marks[file], {}))
+                if kept[file][0] != marks[file]:
+                    kept[file] = (marks[file], {})
+                kept[file][1][node] = each
+        place.write_bytes(pickle.dumps(kept))
+        self._known = {node: kept[file][1][node] for file in files for node in files[file] if node in kept[file][1]}
+        modules = {name for known in self._known.values() for name in known.loads}
+        for name in sorted(modules):  # a fork then need not load it again
+            with suppress(Exception):
+                import_module(name)
+        gc.collect()
+        failed = {node for node, known in self._known.items() if known.failed}
+        say(f"{len(failed)} tests fail without a mutant and are left out", *failed)
+        by_line: dict[tuple[str, int], list[str]] = defaultdict(list)
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for node in self._ordered(node for node in self._known if node not in failed):
+            for file, lines in self._known[node].lines.items():
+                by_file[file].append(node)
+                for line in lines:
+                    by_line[file, line].append(node)
+        self._by_line, self._by_file = by_line, by_file
+
+    def _forked_part(self, part: Sequence[str], files: Mapping[str, Sequence[str]], place: Path) -> int:
+        if pid := os.fork():
+            return pid
+        try:
+            self._prepare_child()
+            known = self._measured([self._items[node] for file in part for node in files[file]])
+            place.write_bytes(pickle.dumps(known))
+        except BaseException as error:
+            say(f"no baseline: {error!r}")
+        finally:
+            os._exit(0)
+
+    def _measured(self, items: Sequence[pytest.Item]) -> dict[str, Known]:
+        known = {item.nodeid: Known() for item in items}
+        current = [Known()]
+
+        def heard(event: str, _: object) -> None:
+            if event in STARTS:
+                current[0].starts = True
+
+        sys.addaudithook(heard)
+        folders = [str(self.root / "toolnexus" / folder / "*") for folder in ("engine", "runtime")]
+        cover = coverage.Coverage(data_file=None, include=folders, config_file=False, messages=False)
+        cover.start()
+        for item, after in pairs(items):
+            current[0] = known[item.nodeid]
+            cover.switch_context(item.nodeid)
+            began, loaded = time.process_time(), set(sys.modules)
+            failed = not passes(item, after)
+            current[0].seconds = time.process_time() - began
+            current[0].failed = failed
+            current[0].loads = {name for name in sys.modules if name not in loaded and not name.startswith(("tests", "__"))}
+        cover.stop()
+        data = cover.get_data()
+        for file in data.measured_files():
+            name = str(Path(file).relative_to(self.root))
+            for line, nodes in data.contexts_by_lineno(file).items():
+                for node in nodes:
+                    if node:
+                        known[node].lines.setdefault(name, set()).add(line)
+        return known
+
+    def _ordered(self, nodes: Iterable[str]) -> list[str]:
+        """Cheap ones first, of many functions before many of one, those that start programs last."""
+        seen: dict[str, int] = defaultdict(int)
+
+        def place(node: str) -> tuple[bool, float]:
+            known = self._known[node]
+            name = node.partition("[")[0]
+            file = node.partition("::")[0]
+            seen[name] += 1
+            seen[file] += 1
+            return known.starts, (known.seconds + 0.005) * (1 + seen[name] / 4 + seen[file] / 20)
+
+        nodes = sorted(nodes, key=lambda node: self._known[node].seconds)
+        places = {node: place(node) for node in nodes}
+        return sorted(nodes, key=places.__getitem__)
+
+    # mutants
+
+    def _tests_for(self, mutant: Mutant) -> tuple[list[str], int]:
+        """The tests to run, and how many were left out."""
+        if mutant.function:
+            reach = self._by_line.get((mutant.file, mutant.line), [])
+        else:
+            reach = self._by_file.get(mutant.file, [])
+        there = set(reach)
+        near = [*self._killers[f"{mutant.file}:{mutant.function}"], *self._killers[mutant.file]]
+        first = [node for node in dict.fromkeys(near) if node in there]
+        tests: list[str] = []
+        seconds = 0.0
+        for node in dict.fromkeys([*first, *reach]):
+            cost = self._known[node].seconds
+            if seconds + cost > self.each and tests:
+                continue
+            seconds += cost
+            tests.append(node)
+        return tests, len(reach) - len(tests)
+
+    def _kill_all(self) -> None:
+        waiting = deque(self.mutants)
+        running: dict[int, tuple[int, Mutant, int, float, Path]] = {}
+        began = told = time.monotonic()
+        with (self.out / "verdicts.jsonl").open("w") as log:
+            for verdict in self.earlier:
+                print(json.dumps(asdict(verdict)), file=log)
+            while waiting or running:
+                if time.monotonic() - began > self.seconds:
+                    waiting.clear()
+                while waiting and len(running) < (os.cpu_count() or 1):
+                    mutant = waiting.popleft()
+                    tests, left = self._tests_for(mutant)
+                    if not tests:
+                        self._note(log, mutant, "unreached")
+                        continue
+                    started = self._start(mutant, tests)
+                    running[started[0]] = (started[1], mutant, left, time.monotonic(), started[2])
+                if not running:
+                    continue
+                pid, status, used = os.wait4(-1, 0)
+                if pid not in running:
+                    continue
+                fd, mutant, left, since, place = running.pop(pid)
+                with os.fdopen(fd) as pipe:
+                    said = pipe.read().splitlines()
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                shutil.rmtree(place, ignore_errors=True)
+                self._judge(log, mutant, status, said, left, used.ru_utime + used.ru_stime)
+                if time.monotonic() - told > 60:
+                    told = time.monotonic()
+                    done = [v for v in self.verdicts if v.status in {"killed", "time", "survived"}]
+                    dead = sum(v.status != "survived" for v in done)
+                    say(f"{told - began:.0f} s: {len(self.verdicts)} of {len(self.mutants)}, {dead} of {len(done)} killed")
+
+    def _start(self, mutant: Mutant, tests: Sequence[str]) -> tuple[int, int, Path]:
+        read, write = os.pipe()
+        place = Path(tempfile.mkdtemp(prefix="mutant-"))
+        if pid := os.fork():
+            os.close(write)
+            return pid, read, place
+        try:
+            self._prepare_child(place)
+            os.close(read)
+            with os.fdopen(write, "w", buffering=1) as told:
+                print(self._run(mutant, tests, told), file=told)
+        finally:
+            os._exit(0)
+
+    def _run(self, mutant: Mutant, tests: Sequence[str], told: Any) -> str:
+        """What the child says last: a status."""
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_TEST * 2)
+        try:
+            put(mutant, self.root, self._alive)
+        except CannotSwap:
+            return "unseen"
+        except Exception:
+            return "killed"
+        for item, after in pairs([self._items[node] for node in tests]):
+            print(item.nodeid, file=told)
+            if not passes(item, after, 10 * self._known[item.nodeid].seconds + SECONDS_PER_TEST):
+                return "killed"
+        return "survived"
+
+    def _prepare_child(self, place: Path | None = None) -> None:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2) if place is not None else (0, 1):
+            os.dup2(nowhere, fd)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        config: Any = next(iter(self._items.values())).config
+        # forks share what the session has made: each needs a folder of its own
+        config._tmp_path_factory._basetemp = (place or Path(tempfile.mkdtemp(prefix="mutants-"))).resolve()
+
+    def _judge(
+        self, log: Any, mutant: Mutant, status: int, said: Sequence[str], left: int, seconds: float
+    ) -> None:
+        ended = said[-1] if said and "::" not in said[-1] else "killed"
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+            ended = "time"
+        tests = [line for line in said if "::" in line]
+        by = tests[-1] if ended in {"killed", "time"} and tests else ""
+        if by:
+            for key in (f"{mutant.file}:{mutant.function}", mutant.file):
+                killers = self._killers[key]
+                if by in killers:
+                    killers.remove(by)
+                killers.appendleft(by)
+        self._note(log, mutant, ended, by, len(tests), left, seconds)
+
+    def _note(
+        self, log: Any, mutant: Mutant, status: str, by: str = "", tests: int = 0, left: int = 0, seconds: float = 0
+    ) -> None:
+        where = (mutant.file, digest([self.root / mutant.file])[:12], mutant.line, mutant.function, mutant.kind, mutant.text)
+        self.verdicts.append(Verdict(*where, status, by, tests, left, round(seconds, 3)))
+        print(json.dumps(asdict(self.verdicts[-1])), file=log, flush=True)
+
+
+def passes(item: pytest.Item, after: pytest.Item | None, limit: float = 120.0) -> bool:
+    """Run one test; a fork that is longer at it than `limit` seconds dies."""
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    reports = runtestprotocol(item, log=False, nextitem=after)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return not any(report.failed for report in reports)
+
+
+def digest(files: Iterable[Path]) -> str:
+    """What changes when one of the files does."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    """Each with the one that comes after it."""
+    for at, item in enumerate(items):
+        yield item, items[at + 1] if at + 1 < len(items) else None
+
+
+def say(*lines: str) -> None:
+    """pytest has taken `sys.stderr`."""
+    for line in lines:
+        print(f"toolnexus: {line}", file=sys.__stderr__, flush=True)
