@@ -17,21 +17,43 @@ from tests.mutation.warm import Session, Verdict, digest
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "mutation"
-LEFT_OUT = ("architecture", "benchmarks", "builtins", "cli", "examples", "mcp", "mutation", "package", "peers", "readme", "serving", "stores", "typing", "a2a", "servers", "skills", "http")
+LEFT_OUT = (
+    "architecture",
+    "benchmarks",
+    "builtins",
+    "cli",
+    "examples",
+    "mcp",
+    "mutation",
+    "package",
+    "peers",
+    "readme",
+    "serving",
+    "stores",
+    "typing",
+    "a2a",
+    "servers",
+    "skills",
+    "http",
+)
 """Folders of tests that start programs, or say nothing about the two folders."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("files", nargs="*", help="files of the two folders, all without any")
-    parser.add_argument("--each", type=float, default=2.0, help="CPU seconds of tests for one mutant (default: 2)")
+    parser.add_argument(
+        "--each", type=float, default=2.0, help="CPU seconds of tests for one mutant (default: 2)"
+    )
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this many (default: 60)")
     parser.add_argument("--go-on", action="store_true", help="leave out what the last run has killed")
     parser.add_argument("--tests", nargs="*", help="folders or files of tests")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
-    chosen = [file for file in files(ROOT) if not arguments.files or any(each in file for each in arguments.files)]
+    chosen = [
+        file for file in files(ROOT) if not arguments.files or any(each in file for each in arguments.files)
+    ]
     mutants = [mutant for file in chosen for mutant in mutants_of(ROOT, file)]
     # in no order: a run that is stopped has tried a fair sample
     random.Random(len(mutants)).shuffle(mutants)
@@ -40,16 +62,24 @@ def main() -> int:
         marks = {file: digest([ROOT / file])[:12] for file in files(ROOT)}
         for line in (OUT / "verdicts.jsonl").read_text().splitlines():
             verdict = Verdict(**json.loads(line))
-            if verdict.mark == marks[verdict.file] and (verdict.status in {"killed", "time"} or verdict.file not in chosen):
+            if verdict.mark == marks[verdict.file] and (
+                verdict.status in {"killed", "time"} or verdict.file not in chosen
+            ):
                 earlier.append(verdict)
         done = {(each.file, each.line, each.kind, each.text) for each in earlier}
         mutants = [each for each in mutants if (each.file, each.line, each.kind, each.text) not in done]
-    settings.register_profile("mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate])
+    settings.register_profile(
+        "mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
+    )
     settings.load_profile("mutation")
     folders = arguments.tests or [
-        str(each) for each in sorted(Path("tests").iterdir()) if each.is_dir() and each.name not in {*LEFT_OUT, "__pycache__"}
+        str(each)
+        for each in sorted(Path("tests").iterdir())
+        if each.is_dir() and each.name not in {*LEFT_OUT, "__pycache__"}
     ]
-    session = Session(ROOT, mutants, each=arguments.each, seconds=arguments.minutes * 60, out=OUT, earlier=earlier)
+    session = Session(
+        ROOT, mutants, each=arguments.each, seconds=arguments.minutes * 60, out=OUT, earlier=earlier
+    )
     options = ["--capture=sys", "--tb=line", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
     pytest.main([*options, *folders], plugins=[session])
     return 0 if session.verdicts else 1

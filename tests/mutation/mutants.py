@@ -270,7 +270,11 @@ class _Finder:
             if keyword.arg is not None:
                 left = [*node.keywords[:at], *node.keywords[at + 1 :]]
                 if not error:
-                    swap("argument removed", ast.Call(node.func, node.args, left), f"without {ast.unparse(keyword)}")
+                    swap(
+                        "argument removed",
+                        ast.Call(node.func, node.args, left),
+                        f"without {ast.unparse(keyword)}",
+                    )
                 self._expression(keyword, "value", keyword.value, None, worded)
         for at, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
@@ -344,7 +348,14 @@ def _is_text(node: ast.BinOp) -> bool:
 
 def _is_type(node: ast.Subscript) -> bool:
     """`dict[str, int]` as a value."""
-    return isinstance(node.value, ast.Name) and node.value.id in {"dict", "list", "tuple", "set", "type", "deque"}
+    return isinstance(node.value, ast.Name) and node.value.id in {
+        "dict",
+        "list",
+        "tuple",
+        "set",
+        "type",
+        "deque",
+    }
 
 
 def files(root: Path) -> Iterator[str]:

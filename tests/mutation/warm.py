@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -73,7 +73,14 @@ class Session:
     """The plugin that takes the place of running the tests."""
 
     def __init__(
-        self, root: Path, mutants: Sequence[Mutant], *, each: float, seconds: float, out: Path, earlier: Sequence[Verdict]
+        self,
+        root: Path,
+        mutants: Sequence[Mutant],
+        *,
+        each: float,
+        seconds: float,
+        out: Path,
+        earlier: Sequence[Verdict],
     ) -> None:
         self.root = root
         self.mutants = mutants
@@ -87,6 +94,8 @@ class Session:
         self._by_line: dict[tuple[str, int], list[str]] = {}
         self._by_file: dict[str, list[str]] = {}
         self._killers: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=8))
+        self._often: dict[str, Counter[str]] = defaultdict(Counter)
+        self._sources: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -128,7 +137,9 @@ class Session:
                     kept[file] = (marks[file], {})
                 kept[file][1][node] = each
         place.write_bytes(pickle.dumps(kept))
-        self._known = {node: kept[file][1][node] for file in files for node in files[file] if node in kept[file][1]}
+        self._known = {
+            node: kept[file][1][node] for file in files for node in files[file] if node in kept[file][1]
+        }
         modules = {name for known in self._known.values() for name in known.loads}
         for name in sorted(modules):  # a fork then need not load it again
             with suppress(Exception):
@@ -144,6 +155,10 @@ class Session:
                 for line in lines:
                     by_line[file, line].append(node)
         self._by_line, self._by_file = by_line, by_file
+        self._sources = {file: (self.root / file).read_text() for file in files}
+        for verdict in self.earlier:
+            if verdict.by:
+                self._remember(verdict.file, verdict.function, verdict.by)
 
     def _forked_part(self, part: Sequence[str], files: Mapping[str, Sequence[str]], place: Path) -> int:
         if pid := os.fork():
@@ -176,7 +191,9 @@ class Session:
             failed = not passes(item, after)
             current[0].seconds = time.process_time() - began
             current[0].failed = failed
-            current[0].loads = {name for name in sys.modules if name not in loaded and not name.startswith(("tests", "__"))}
+            current[0].loads = {
+                name for name in sys.modules if name not in loaded and not name.startswith(("tests", "__"))
+            }
         cover.stop()
         data = cover.get_data()
         for file in data.measured_files():
@@ -197,7 +214,7 @@ class Session:
             file = node.partition("::")[0]
             seen[name] += 1
             seen[file] += 1
-            return known.starts, (known.seconds + 0.005) * (1 + seen[name] / 4 + seen[file] / 20)
+            return known.starts, (known.seconds + 0.005) * (1 + seen[name] / 4 + seen[file] / 4)
 
         nodes = sorted(nodes, key=lambda node: self._known[node].seconds)
         places = {node: place(node) for node in nodes}
@@ -212,8 +229,11 @@ class Session:
         else:
             reach = self._by_file.get(mutant.file, [])
         there = set(reach)
-        near = [*self._killers[f"{mutant.file}:{mutant.function}"], *self._killers[mutant.file]]
-        first = [node for node in dict.fromkeys(near) if node in there]
+        often = [node for node, _ in self._often[mutant.file].most_common(40)]
+        near = [*self._killers[f"{mutant.file}:{mutant.function}"], *often]
+        module = mutant.file.removesuffix(".py").replace("/", ".")
+        about = [node for node in reach if module in self._sources[node.partition("::")[0]]]
+        first = [node for node in [*near, *about] if node in there]
         tests: list[str] = []
         seconds = 0.0
         for node in dict.fromkeys([*first, *reach]):
@@ -258,7 +278,9 @@ class Session:
                     told = time.monotonic()
                     done = [v for v in self.verdicts if v.status in {"killed", "time", "survived"}]
                     dead = sum(v.status != "survived" for v in done)
-                    say(f"{told - began:.0f} s: {len(self.verdicts)} of {len(self.mutants)}, {dead} of {len(done)} killed")
+                    say(
+                        f"{told - began:.0f} s: {len(self.verdicts)} of {len(self.mutants)}, {dead} of {len(done)} killed"
+                    )
 
     def _start(self, mutant: Mutant, tests: Sequence[str]) -> tuple[int, int, Path]:
         read, write = os.pipe()
@@ -309,17 +331,35 @@ class Session:
         tests = [line for line in said if "::" in line]
         by = tests[-1] if ended in {"killed", "time"} and tests else ""
         if by:
-            for key in (f"{mutant.file}:{mutant.function}", mutant.file):
-                killers = self._killers[key]
-                if by in killers:
-                    killers.remove(by)
-                killers.appendleft(by)
+            self._remember(mutant.file, mutant.function, by)
         self._note(log, mutant, ended, by, len(tests), left, seconds)
 
+    def _remember(self, file: str, function: str, by: str) -> None:
+        """What killed one mutant is likely to kill its neighbours."""
+        killers = self._killers[f"{file}:{function}"]
+        if by in killers:
+            killers.remove(by)
+        killers.appendleft(by)
+        self._often[file][by] += 1
+
     def _note(
-        self, log: Any, mutant: Mutant, status: str, by: str = "", tests: int = 0, left: int = 0, seconds: float = 0
+        self,
+        log: Any,
+        mutant: Mutant,
+        status: str,
+        by: str = "",
+        tests: int = 0,
+        left: int = 0,
+        seconds: float = 0,
     ) -> None:
-        where = (mutant.file, digest([self.root / mutant.file])[:12], mutant.line, mutant.function, mutant.kind, mutant.text)
+        where = (
+            mutant.file,
+            digest([self.root / mutant.file])[:12],
+            mutant.line,
+            mutant.function,
+            mutant.kind,
+            mutant.text,
+        )
         self.verdicts.append(Verdict(*where, status, by, tests, left, round(seconds, 3)))
         print(json.dumps(asdict(self.verdicts[-1])), file=log, flush=True)
 

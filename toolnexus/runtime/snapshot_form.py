@@ -109,6 +109,7 @@ def _row(value: Any, where: str) -> None:
 
 def _result(value: Any, where: str) -> None:
     _with(
+        {"agent": _text, "continues": _maybe(_path)},
         status=_text,
         text=_text,
         output=_anything,
