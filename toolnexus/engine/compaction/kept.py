@@ -130,10 +130,10 @@ class Kept:
         most = max(longest_result(self._sent), LEAST_RESULT + 1)  # where all are short, their files go
         while self.size > goal and most > LEAST_RESULT:
             most = max(most // 2, LEAST_RESULT)
-            for i, message in enumerate(self._sent):
+            for i, message in enumerate(self.tail):  # not what was cut before: that would be told wrongly
                 short = shortened(message, most)
-                if short is not message:
-                    self._sent[i], self._sizes[i] = short, self._count([short])
+                if short is not message and (size := self._count([short])) < self._sizes[i]:
+                    self._sent[i], self._sizes[i] = short, size
                     self._cut = True
             self._tail_size = sum(self._sizes)
 
