@@ -7,7 +7,7 @@ import copy
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -99,7 +99,10 @@ async def waiting() -> AsyncGenerator[tuple[Client, RunResult]]:
 
 
 # What stands at a key, and what it may not be.
-TEXTS, COUNTS, LISTS, OBJECTS = [7, [], None], [-1, True, "1", None], ["x", {}, None], ["x", [], None]
+TEXTS: list[Any] = [7, [], None]
+COUNTS: list[Any] = [-1, True, "1", None]
+LISTS: list[Any] = ["x", {}, None]
+OBJECTS: list[Any] = ["x", [], None]
 FORMS: dict[str, tuple[str, list[Any]]] = {
     **dict.fromkeys(("agent", "status", "text", "definition"), ("text", TEXTS)),
     **dict.fromkeys(("error", "limit"), ("text", [7, []])),
@@ -126,10 +129,8 @@ AS_IT_IS = {"output", "state", "version", "data", "digest", "prompt", "kind", "i
 def spots(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The ways to all members that have a form; not into messages, questions and values of tools."""
     found: list[tuple[Any, ...]] = []
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    for key, inner in members:
+    members: Any = enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
+    for key, inner in cast("dict[Any, Any]", value).items() if isinstance(value, dict) else members:
         if key in AS_IT_IS:
             continue
         is_count = key == "requests" and isinstance(inner, int)
@@ -193,7 +194,7 @@ async def test_items_of_another_form_are_named(waiting: tuple[Client, RunResult]
     job = {"id": "j", "agent": "a", "call": "c", "model": None, "given": True, "waiting": None}
     row = [["main"], "main", "m", usage]
     done = ("frame", "children", 0)
-    for way, value, says in (
+    cases: list[tuple[tuple[Any, ...], Any, str]] = [
         (("frame", "path"), [7], "snapshot.frame.path[0] is no text"),
         (("approved",), ["x", 7], "snapshot.approved[1] is no text"),
         (("answers",), {"r": "yes"}, "snapshot.answers.r is no object"),
@@ -227,7 +228,8 @@ async def test_items_of_another_form_are_named(waiting: tuple[Client, RunResult]
             {"c": {"requests": ["x"]}},
             f"{calls}.c.requests[0] is no object",
         ),
-    ):
+    ]
+    for way, value, says in cases:
         with pytest.raises(RunError) as caught:
             await asked.resume(changed(snapshot, way, value), [])
         assert str(caught.value) == f"the snapshot is torn: ValueError {says}"

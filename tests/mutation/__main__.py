@@ -1,9 +1,8 @@
-"""`python -m tests.mutation [FILE…]`: mutate `toolnexus/engine` and `toolnexus/runtime`, and tell what the tests miss."""
+"""`python -m tests.mutation [FILE…]`: small changes of `engine/` and `runtime/` that no test sees."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import sys
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests.mutation.mutants import files, mutants_of
-from tests.mutation.warm import Session, Verdict, digest
+from tests.mutation.warm import Session, Verdict, digest, verdicts
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "mutation"
@@ -57,17 +56,12 @@ def main() -> int:
     mutants = [mutant for file in chosen for mutant in mutants_of(ROOT, file)]
     # in no order: a run that is stopped has tried a fair sample
     random.Random(len(mutants)).shuffle(mutants)
-    earlier = []
+    earlier: list[Verdict] = []
     if arguments.go_on:
         marks = {file: digest([ROOT / file])[:12] for file in files(ROOT)}
-        for line in (OUT / "verdicts.jsonl").read_text().splitlines():
-            verdict = Verdict(**json.loads(line))
-            if verdict.mark == marks[verdict.file] and (
-                verdict.status in {"killed", "time"} or verdict.file not in chosen
-            ):
-                earlier.append(verdict)
-        done = {(each.file, each.line, each.kind, each.text) for each in earlier}
-        mutants = [each for each in mutants if (each.file, each.line, each.kind, each.text) not in done]
+        earlier = [each for each in verdicts(OUT) if each.mark == marks.get(each.file)]
+        dead = {each.id for each in earlier if each.is_dead}
+        mutants = [each for each in mutants if each.id not in dead]
     settings.register_profile(
         "mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
     )

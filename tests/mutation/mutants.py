@@ -1,17 +1,18 @@
 """The mutants of a file: each is one small change of its syntax tree.
 
-Left alone, because no test shall hold it: docstrings and other texts (a string with a space, a part of an f-string),
-what is logged or warned, `__repr__`, annotations, what only type checkers read, `__slots__` and other dunder names,
-decorators and base classes. Of an error everything but the wording is mutated.
+Left alone, because no test shall hold it: docstrings and other texts (a string with a space, a part of an
+f-string), what is logged or warned, `__repr__`, annotations, what only type checkers read, `__slots__` and
+other dunder names, decorators and base classes. Of an error all but the wording is mutated.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 Apply = Callable[[], None]
 
@@ -58,14 +59,19 @@ class Mutant:
 
     @property
     def id(self) -> str:
+        """The same in the next run, as long as the file is the same."""
         return f"{self.file}:{self.line} {self.kind}: {self.text}"
 
 
 def mutants_of(root: Path, file: str) -> list[Mutant]:
     """All mutants of a file below `root`, in the order of its lines."""
-    source = (root / file).read_text()
-    found = _Finder(file, ast.parse(source))
-    return sorted(found.all, key=lambda mutant: mutant.line)
+    found = _Finder(file, ast.parse((root / file).read_text())).all
+    seen: Counter[str] = Counter()
+    for at, mutant in enumerate(found):  # two that look the same on one line are told apart
+        seen[mutant.id] += 1
+        if seen[mutant.id] > 1:
+            found[at] = replace(mutant, text=f"{mutant.text} ({seen[mutant.id]})")
+    return found
 
 
 class _Finder:
@@ -198,7 +204,7 @@ class _Finder:
             if field == "target" and isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
                 continue
             if isinstance(value, list):
-                self._list(node, field, value, in_raise)
+                self._list(node, field, cast("list[Any]", value), in_raise)
             elif isinstance(value, ast.expr):
                 self._expression(node, field, value, None, in_raise)
 
@@ -224,41 +230,22 @@ class _Finder:
         if field == "test" or (field == "ifs" and isinstance(holder, ast.comprehension)):
             if not isinstance(node, ast.Compare | ast.Constant) and not _is_not(node):
                 swap("condition", ast.UnaryOp(ast.Not(), node))
-        match node:
-            case ast.JoinedStr():
-                return
-            case ast.Constant():
-                if not (worded and isinstance(node.value, str)):
-                    self._constant(holder, field, node, index)
-                return
-            case ast.Compare():
-                for at, op in enumerate(node.ops):
-                    ops = list(node.ops)
-                    ops[at] = _COMPARED[type(op)]()
-                    swap("comparison", ast.Compare(node.left, ops, node.comparators))
-            case ast.BoolOp():
-                other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-                swap("and/or", ast.BoolOp(other, node.values))
-            case ast.UnaryOp(op=ast.Not()):
-                swap("not", node.operand)
-            case ast.UnaryOp(op=ast.USub()):
-                swap("sign", node.operand)
-            case ast.BinOp() if (new := _COMPUTED.get(type(node.op))) and not _is_text(node):
-                swap("operator", ast.BinOp(node.left, new(), node.right))
-            case ast.Lambda():
-                swap("lambda", ast.Lambda(node.args, ast.Constant(None)))
-            case ast.Call():
-                self._call(node, swap, worded)
-                return
-            case ast.Subscript() if _is_type(node):
-                return
-            case _:
-                pass
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Subscript) and _is_type(node)):
+            return
+        if isinstance(node, ast.Constant):
+            if not (worded and isinstance(node.value, str)):
+                self._constant(holder, field, node, index)
+            return
+        if isinstance(node, ast.Call):
+            self._call(node, swap, worded)
+            return
+        for kind, new in _others(node):
+            swap(kind, new)
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
                 self._expression(node, name, value, None, worded)
             elif isinstance(value, list):
-                self._list(node, name, value, worded)
+                self._list(node, name, cast("list[Any]", value), worded)
 
     def _call(self, node: ast.Call, swap: Callable[..., None], worded: bool) -> None:
         name = ast.unparse(node.func).rsplit(".", 1)[-1]
@@ -285,7 +272,7 @@ class _Finder:
     def _constant(self, holder: Any, field: str, node: ast.expr, index: int | None) -> None:
         if not isinstance(node, ast.Constant):
             return
-        value = node.value
+        value: Any = node.value
         if isinstance(value, bool):
             new: Any = not value
         elif isinstance(value, int | float):
@@ -307,9 +294,30 @@ class _Finder:
                 if isinstance(value, ast.expr):
                     self._constant(holder, field, value, None)
                 elif isinstance(value, list):
-                    for at, each in enumerate(value):
+                    for at, each in enumerate(cast("list[Any]", value)):
                         if isinstance(each, ast.expr):
                             self._constant(holder, field, each, at)
+
+
+def _others(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """What an expression may be in place of what it is."""
+    match node:
+        case ast.Compare():
+            for at, op in enumerate(node.ops):
+                ops = [*node.ops[:at], _COMPARED[type(op)](), *node.ops[at + 1 :]]
+                yield "comparison", ast.Compare(node.left, ops, node.comparators)
+        case ast.BoolOp():
+            yield "and/or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        case ast.UnaryOp(op=ast.Not()):
+            yield "not", node.operand
+        case ast.UnaryOp(op=ast.USub()):
+            yield "sign", node.operand
+        case ast.BinOp() if (new := _COMPUTED.get(type(node.op))) and not _is_text(node):
+            yield "operator", ast.BinOp(node.left, new(), node.right)
+        case ast.Lambda():
+            yield "lambda", ast.Lambda(node.args, ast.Constant(None))
+        case _:
+            pass
 
 
 def _short(text: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from tests.mutation.mutants import Mutant
 
@@ -92,8 +92,9 @@ def _put_constants(mutant: Mutant, loaded: CodeType, alive: dict[Place, list[Fun
 def _carry(before: Any, after: Any) -> bool:
     """The defaults of functions and the constants of classes, in a module or class."""
     changed = False
-    for key, new in list(vars(after).items()):
-        old = vars(before).get(key)
+    members: dict[str, Any] = {**vars(after)}
+    for key, new in members.items():
+        old: Any = vars(before).get(key)
         if isinstance(new, type) and isinstance(old, type) and new.__module__ == old.__module__:
             changed |= new is not old and _carry(old, new)
             continue
@@ -115,7 +116,7 @@ def _differ(old: Any, new: Any) -> bool:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple | list | frozenset | set):
-        return all(_is_plain(each) for each in value)
+        return all(map(_is_plain, cast("Collection[Any]", value)))
     if isinstance(value, dict):
-        return all(_is_plain(each) for item in value.items() for each in item)
+        return all(_is_plain(each) for item in cast("dict[Any, Any]", value).items() for each in item)
     return isinstance(value, PLAIN) or type(value).__module__.startswith("toolnexus")

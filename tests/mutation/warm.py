@@ -1,7 +1,8 @@
 """A pytest session that has collected the tests and stays warm: every mutant runs in a fork of it.
 
-First all tests run once, in forks too, under coverage with one context per test: so it is known which tests reach a
-line, and how long each takes. A mutant then runs only those, the likely killers and the cheap ones first, until one fails.
+First all tests run once, in forks too, under coverage with one context per test: so it is known which tests
+reach a line, and how long each takes. A mutant then runs only those, likely killers and cheap ones first,
+until one fails.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Known:
     seconds: float = 0.0
     starts: bool = False
     failed: bool = False
-    lines: dict[str, set[int]] = field(default_factory=dict)
-    loads: set[str] = field(default_factory=set)
+    lines: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    loads: set[str] = field(default_factory=set[str])
 
 
 @dataclass
@@ -67,6 +68,15 @@ class Verdict:
     left: int = 0
     """Tests that reach the line and were left out to keep within the time of one mutant."""
     seconds: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """That of the mutant."""
+        return f"{self.file}:{self.line} {self.kind}: {self.text}"
+
+    @property
+    def is_dead(self) -> bool:
+        return self.status in {"killed", "time"}
 
 
 class Session:
@@ -113,15 +123,13 @@ class Session:
     def _learn(self) -> None:
         """Run the tests of files that have changed; what is known of the others is kept in a file."""
         place = self.out / "tests.pickle"
-        kept: dict[str, tuple[str, dict[str, Known]]] = {}
-        package = digest(sorted((self.root / "toolnexus").rglob("*.py")))
+        kept: dict[str, tuple[dict[str, str], dict[str, Known]]] = {}
         with suppress(Exception):
             kept = pickle.loads(place.read_bytes())
         files: dict[str, list[str]] = defaultdict(list)
         for node in self._items:
             files[node.split("::")[0]].append(node)
-        marks = {file: package + digest([self.root / file]) for file in files}
-        new = [file for file in files if kept.get(file, ("",))[0] != marks[file]]
+        new = [file for file in files if file not in kept or not self._is_same(kept[file][0])]
         random.Random(1).shuffle(new)
         parts = [self.out / f"part{i}" for i in range(os.cpu_count() or 1)]
         pids = [self._forked_part(new[i :: len(parts)], files, part) for i, part in enumerate(parts)]
@@ -130,12 +138,10 @@ class Session:
         for part in parts:
             known = pickle.loads(part.read_bytes())
             part.unlink()
-            for node, each in known.items():
-                file = node.split("::")[0]
-                kept.setdefault(file, (marks[file], {}))
-                if kept[file][0] != marks[file]:
-                    kept[file] = (marks[file], {})
-                kept[file][1][node] = each
+            for file in {node.split("::")[0] for node in known}:
+                there = {node: each for node, each in known.items() if node.split("::")[0] == file}
+                reached = {file, *[each for one in there.values() for each in one.lines]}
+                kept[file] = {each: digest([self.root / each]) for each in reached}, there
         place.write_bytes(pickle.dumps(kept))
         self._known = {
             node: kept[file][1][node] for file in files for node in files[file] if node in kept[file][1]
@@ -159,6 +165,12 @@ class Session:
         for verdict in self.earlier:
             if verdict.by:
                 self._remember(verdict.file, verdict.function, verdict.by)
+
+    def _is_same(self, marks: Mapping[str, str]) -> bool:
+        """Whether a file of tests and all that it reaches is as it was."""
+        return all(
+            (self.root / file).exists() and digest([self.root / file]) == mark for file, mark in marks.items()
+        )
 
     def _forked_part(self, part: Sequence[str], files: Mapping[str, Sequence[str]], place: Path) -> int:
         if pid := os.fork():
@@ -246,7 +258,7 @@ class Session:
 
     def _kill_all(self) -> None:
         waiting = deque(self.mutants)
-        running: dict[int, tuple[int, Mutant, int, float, Path]] = {}
+        running: dict[int, tuple[int, Mutant, int, Path]] = {}
         began = told = time.monotonic()
         with (self.out / "verdicts.jsonl").open("w") as log:
             for verdict in self.earlier:
@@ -261,13 +273,13 @@ class Session:
                         self._note(log, mutant, "unreached")
                         continue
                     started = self._start(mutant, tests)
-                    running[started[0]] = (started[1], mutant, left, time.monotonic(), started[2])
+                    running[started[0]] = (started[1], mutant, left, started[2])
                 if not running:
                     continue
                 pid, status, used = os.wait4(-1, 0)
                 if pid not in running:
                     continue
-                fd, mutant, left, since, place = running.pop(pid)
+                fd, mutant, left, place = running.pop(pid)
                 with os.fdopen(fd) as pipe:
                     said = pipe.read().splitlines()
                 with suppress(ProcessLookupError):
@@ -276,11 +288,12 @@ class Session:
                 self._judge(log, mutant, status, said, left, used.ru_utime + used.ru_stime)
                 if time.monotonic() - told > 60:
                     told = time.monotonic()
-                    done = [v for v in self.verdicts if v.status in {"killed", "time", "survived"}]
-                    dead = sum(v.status != "survived" for v in done)
-                    say(
-                        f"{told - began:.0f} s: {len(self.verdicts)} of {len(self.mutants)}, {dead} of {len(done)} killed"
-                    )
+                    self._tell(told - began)
+
+    def _tell(self, seconds: float) -> None:
+        done = [each for each in self.verdicts if each.status != "unseen"]
+        dead = sum(each.is_dead for each in done)
+        say(f"{seconds:.0f} s: {len(self.verdicts)} of {len(self.mutants)}, {dead} of {len(done)} killed")
 
     def _start(self, mutant: Mutant, tests: Sequence[str]) -> tuple[int, int, Path]:
         read, write = os.pipe()
@@ -362,6 +375,12 @@ class Session:
         )
         self.verdicts.append(Verdict(*where, status, by, tests, left, round(seconds, 3)))
         print(json.dumps(asdict(self.verdicts[-1])), file=log, flush=True)
+
+
+def verdicts(out: Path) -> list[Verdict]:
+    """What the last run has said, and those before it that it went on with: of each mutant the last."""
+    lines = (out / "verdicts.jsonl").read_text().splitlines()
+    return list({each.id: each for each in [Verdict(**json.loads(line)) for line in lines]}.values())
 
 
 def passes(item: pytest.Item, after: pytest.Item | None, limit: float = 120.0) -> bool:
