@@ -105,7 +105,7 @@ class Session:
         self._by_file: dict[str, list[str]] = {}
         self._killers: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=8))
         self._often: dict[str, Counter[str]] = defaultdict(Counter)
-        self._sources: dict[str, str] = {}
+        self._rare: dict[tuple[str, str], list[str]] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -161,7 +161,6 @@ class Session:
                 for line in lines:
                     by_line[file, line].append(node)
         self._by_line, self._by_file = by_line, by_file
-        self._sources = {file: (self.root / file).read_text() for file in files}
         for verdict in self.earlier:
             if verdict.by:
                 self._remember(verdict.file, verdict.function, verdict.by)
@@ -243,9 +242,7 @@ class Session:
         there = set(reach)
         often = [node for node, _ in self._often[mutant.file].most_common(40)]
         near = [*self._killers[f"{mutant.file}:{mutant.function}"], *often]
-        module = mutant.file.removesuffix(".py").replace("/", ".")
-        about = [node for node in reach if module in self._sources[node.partition("::")[0]]]
-        first = [node for node in [*near, *about] if node in there]
+        first = [node for node in [*near, *self._rare_for(mutant)] if node in there]
         tests: list[str] = []
         seconds = 0.0
         for node in dict.fromkeys([*first, *reach]):
@@ -255,6 +252,19 @@ class Session:
             seconds += cost
             tests.append(node)
         return tests, len(reach) - len(tests)
+
+    def _rare_for(self, mutant: Mutant) -> list[str]:
+        """The tests that reach what few reach of the function, and then of the file: they are about it."""
+        found: list[str] = []
+        for key in ((mutant.file, mutant.function), (mutant.file, "")):
+            if key not in self._rare:
+                lines = {
+                    each.line for each in self.mutants if each.file == key[0] and key[1] in ("", each.function)
+                }
+                rows = sorted([self._by_line.get((mutant.file, line), []) for line in lines], key=len)
+                self._rare[key] = list(dict.fromkeys([node for row in rows for node in row[:5]]))[:25]
+            found += self._rare[key]
+        return found
 
     def _kill_all(self) -> None:
         waiting = deque(self.mutants)
