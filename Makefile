@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-peers coverage check docs wheel bench clean
+.PHONY: demo test test-peers coverage mutation check docs wheel bench clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
@@ -45,6 +45,10 @@ wheel: $(VENV)/.dev  ## dist/*.whl
 bench: $(VENV)/.dev  ## our figures beside a hand-written loop
 	@echo "toolnexus: measuring against a hand-written loop (a few minutes)"
 	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+mutation: $(VENV)/.dev  ## small changes of engine/ and runtime/ that no test notices
+	@echo "toolnexus: mutating engine/ and runtime/ (an hour at most; ARGS=--minutes=10 for less)"
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist build site .pytest_cache .ruff_cache

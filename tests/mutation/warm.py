@@ -259,7 +259,9 @@ class Session:
         for key in ((mutant.file, mutant.function), (mutant.file, "")):
             if key not in self._rare:
                 lines = {
-                    each.line for each in self.mutants if each.file == key[0] and key[1] in ("", each.function)
+                    each.line
+                    for each in self.mutants
+                    if each.file == key[0] and key[1] in ("", each.function)
                 }
                 rows = sorted([self._by_line.get((mutant.file, line), []) for line in lines], key=len)
                 self._rare[key] = list(dict.fromkeys([node for row in rows for node in row[:5]]))[:25]
