@@ -74,20 +74,18 @@ def replies(request: ModelRequest) -> ModelResponse:
     return ModelResponse(message=message, usage=USED)
 
 
-def client() -> Client:
-    leaf = Agent(name="leaf")
-    return Client(
-        model=FunctionModel(replies, name="m"),
-        builtins=False,
-        prices={"m": Price(input=1, output=2)},
-        tools=[look, pay],
-        agents=[
-            Agent(name="done", agents=[leaf], output_type={"type": "object"}),
-            Agent(name="short", max_turns=2, budget=Budget(tool_calls=1)),
-            Agent(name="broken"),
-            Agent(name="asking"),
-        ],
-    )
+MODEL = FunctionModel(replies, name="m")
+PRICES = {"m": Price(input=1, output=2)}
+AGENTS = [
+    Agent(name="done", agents=[Agent(name="leaf")], output_type={"type": "object"}),
+    Agent(name="short", max_turns=2, budget=Budget(tool_calls=1)),
+    Agent(name="broken"),
+    Agent(name="asking"),
+]
+
+
+def client(**options: Any) -> Client:
+    return Client(model=MODEL, builtins=False, prices=PRICES, tools=[look, pay], agents=AGENTS, **options)
 
 
 @pytest.fixture

@@ -256,8 +256,8 @@ class Asked:
             assert not isinstance(waiting, str)
             snapshot = Snapshot.from_json(waiting)
             if not ((new := taken(snapshot, given)) or asks):
-                from toolnexus.engine.runner import waiting_result
+                from toolnexus.engine.stored import standing
 
-                return waiting_result(snapshot, snapshot.frame.messages)
+                return standing(snapshot, snapshot.frame.messages)
             whole = replace(snapshot, answers={**snapshot.answers, **new})
             return raise_error(await body((), [], None, whole))

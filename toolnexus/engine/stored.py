@@ -98,9 +98,7 @@ class StoredRun:
 
     def result(self, messages: Sequence[Message]) -> RunResult:
         """The run as it stands, when nothing is done."""
-        from toolnexus.engine.runner import waiting_result
-
-        result = waiting_result(self.snapshot, close_transcript(messages, INTERRUPTED))
+        result = standing(self.snapshot, messages)
         if self.resumed_by is None:
             return result
         text = f"conversation {self.id!r} is being resumed with these answers already; nothing was done"
@@ -156,6 +154,17 @@ class StoredRun:
         below = [left.result for left in all_given_up(frame, ledger, redact)]
         messages = [*_results(frame.messages or loaded, result), *notes, *self.inbox]
         return Ending(messages, below, self.snapshot.requests)
+
+
+def standing(snapshot: Snapshot, messages: Sequence[Message]) -> RunResult:
+    """The result of a run that still waits, when nothing is done: its calls have what is known of each."""
+    from toolnexus.engine.runner import waiting_result
+
+    known = dict(snapshot.frame.results)
+    for call, waiting in snapshot.frame.waiting.items():
+        asked = "; ".join([request.prompt for request in waiting.requests])
+        known[call] = ToolResultPart(call, f"no answer yet to: {asked}")
+    return waiting_result(snapshot, close_transcript(messages, INTERRUPTED, known))
 
 
 def _unreadable(id: str, error: Exception) -> RunError:
