@@ -113,12 +113,15 @@ class _Finder:
             self._statement(body, index, statement)
 
     def _instead(self, body: list[ast.stmt], index: int, kind: str, new: ast.stmt) -> None:
+        """A mutant that has `new` in place of a statement."""
         old = body[index]
+        # what is never run keeps the names of the function what they are: its own, or those of one around it
+        either = ast.copy_location(ast.If(ast.Constant(False), [old], [new]), old)
         ast.copy_location(new, old)
-        ast.fix_missing_locations(new)
+        ast.fix_missing_locations(either)
 
         def apply() -> None:
-            body[index] = new
+            body[index] = either
 
         self._add(old, kind, ast.unparse(old), ast.unparse(new), apply)
 

@@ -42,9 +42,11 @@ def put(mutant: Mutant, root: Path, alive: dict[Place, list[FunctionType]]) -> N
     if not mutant.function:
         _put_constants(mutant, loaded, alive)
         return
+    inside = f"{mutant.function}.<locals>."
     done = 0
     for code in _codes(loaded):
-        if code.co_qualname == mutant.function:
+        name = code.co_qualname
+        if name == mutant.function or name.startswith(inside):  # what it has made before is changed, too
             for function in alive.get(_place(code), ()):
                 if code.co_freevars != function.__code__.co_freevars:
                     raise CannotSwap(mutant.function)
@@ -100,6 +102,9 @@ def _carry(before: Any, after: Any) -> bool:
             continue
         old, new = getattr(old, "__func__", old), getattr(new, "__func__", new)
         if isinstance(new, FunctionType) and isinstance(old, FunctionType):
+            for kept, given in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
+                kept.cell_contents = given.cell_contents  # of what a factory made when the module was loaded
+                changed = True
             for field in ("__defaults__", "__kwdefaults__"):
                 if _differ(getattr(old, field), getattr(new, field)):
                     setattr(old, field, getattr(new, field))
@@ -119,4 +124,5 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, cast("Collection[Any]", value)))
     if isinstance(value, dict):
         return all(_is_plain(each) for item in cast("dict[Any, Any]", value).items() for each in item)
-    return isinstance(value, PLAIN) or type(value).__module__.startswith("toolnexus")
+    ours = type(value).__module__.startswith("toolnexus") and " object at 0x" not in repr(value)
+    return isinstance(value, PLAIN) or ours
