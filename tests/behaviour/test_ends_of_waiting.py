@@ -54,8 +54,8 @@ async def test_a_run_that_nobody_answers_stands_as_it_was() -> None:
 
 
 async def test_what_is_given_up_is_closed_with_errors_and_kept() -> None:
-    """[RES-27] Results that are there stand, each open call says why it has none, as an error; the runs below that
-    ended and those that waited are kept, and the conversation goes on."""
+    """[RES-27] Results that are there stand, each open call says why it has none, as an error; the runs below
+    that ended and those that waited are kept, and the conversation goes on."""
 
     @tool
     async def quick() -> str:

@@ -61,7 +61,10 @@ def main() -> int:
         marks = {file: digest([ROOT / file])[:12] for file in files(ROOT)}
         earlier = [each for each in verdicts(OUT) if each.mark == marks.get(each.file)]
         dead = {each.id for each in earlier if each.is_dead}
+        left = {each.id for each in earlier} - dead
+        # the rest is a fair sample only behind those that are known to survive
         mutants = [each for each in mutants if each.id not in dead]
+        mutants.sort(key=lambda each: each.id not in left)
     settings.register_profile(
         "mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
     )

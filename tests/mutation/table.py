@@ -1,4 +1,4 @@
-"""The figures of a run as Markdown: `python -m tests.mutation.table` writes them into the page and the list."""
+"""The figures of a run as Markdown: `python -m tests.mutation.table` writes the page and the list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEGIN = "<!-- figures: python -m tests.mutation.table -->\n"
 
 def share(tried: Sequence[Verdict]) -> str:
     """`93.1 %` of them are killed."""
-    return f"{100 * sum(each.is_dead for each in tried) / len(tried):.1f} %" if tried else "–"
+    return f"{100 * sum(each.is_dead for each in tried) / len(tried):.1f} %" if tried else "-"
 
 
 def row(name: str, mutants: int, tried: Sequence[Verdict]) -> str:
@@ -38,8 +38,8 @@ def figures(tried: Sequence[Verdict], mutants: Counter[str]) -> str:
     hung = sum(each.status == "time" for each in tried)
     lines = [
         f"{datetime.now(UTC):%Y-%m-%d}, commit {head.stdout.strip()}, Python {platform.python_version()}: "
-        f"{len(tried):,} of {sum(mutants.values()):,} mutants tried, in no order; {share(tried)} killed, {hung} of them "
-        f"by a test that hung.",
+        f"{len(tried):,} of {sum(mutants.values()):,} mutants tried, in no order; {share(tried)} killed, "
+        f"{hung} of them by a test that hung.",
         "",
         "| file | mutants | tried | killed | survived | share |",
         "|---|---:|---:|---:|---:|---:|",
