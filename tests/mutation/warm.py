@@ -31,6 +31,7 @@ import coverage
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.mutation.about import about
 from tests.mutation.mutants import Mutant
 from tests.mutation.swap import CannotSwap, functions, put
 
@@ -240,9 +241,10 @@ class Session:
         else:
             reach = self._by_file.get(mutant.file, [])
         there = set(reach)
-        often = [node for node, _ in self._often[mutant.file].most_common(40)]
+        often = [node for node, _ in self._often[mutant.file].most_common(25)]
         near = [*self._killers[f"{mutant.file}:{mutant.function}"], *often]
-        first = [node for node in [*near, *self._rare_for(mutant)] if node in there]
+        topic = [node for node in reach if about(mutant.file, node.partition("::")[0])]
+        first = [node for node in [*near, *self._rare_for(mutant), *topic] if node in there]
         tests: list[str] = []
         seconds = 0.0
         for node in dict.fromkeys([*first, *reach]):

@@ -81,7 +81,7 @@ async def test_the_root_may_be_a_reference_to_an_object() -> None:
 
 
 async def test_names_and_descriptions_are_those_of_the_form() -> None:
-    """[TY-30] Of a schema its title, of a type its name; 64 characters at most; `answer` where it has none."""
+    """[TY-30] Of a schema its title, of a type its name; 64 characters at most; else `answer`."""
 
     @dataclass
     class Risk:
@@ -114,7 +114,7 @@ async def test_a_type_that_is_no_object_takes_its_member_alone() -> None:
 
 
 async def test_nulls_that_are_not_allowed_are_left_out_and_nothing_else() -> None:
-    """[TY-07] In members that may be left out, at any depth; in a list, or where it must be, it is a misfit."""
+    """[TY-07] In members that may be left out, at any depth; elsewhere they are misfits."""
     form = {
         "type": "object",
         "properties": {
