@@ -455,7 +455,7 @@ async def test_calls_of_one_turn_are_one_question() -> None:
         return "given"
 
     def request(name: str) -> Request:
-        data = {"calls": [{"id": name, "name": name, "arguments": {}}]}
+        data: dict[str, Any] = {"calls": [{"id": name, "name": name, "arguments": {}}]}
         return Request(id=f"r{name}", kind="tool_call", prompt=name, data=data)
 
     async with asyncio.timeout(10):
