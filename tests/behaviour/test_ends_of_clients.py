@@ -16,6 +16,7 @@ from toolnexus import (
     FunctionModel,
     ModelRequest,
     OutputError,
+    Stream,
     ToolContext,
     ToolResult,
     assistant,
@@ -76,12 +77,14 @@ async def test_a_client_of_a_loop_is_closed_there() -> None:
 async def test_a_stream_whose_run_failed_has_the_run() -> None:
     """[EV-04] Where the failure has one, it is the result; the failure is raised as itself."""
     async with asyncio.timeout(30), plain() as client:
+        streams: list[Stream] = []
         with pytest.raises(OutputError) as caught:
             async with client.stream("q", output_type=int) as stream:
+                streams.append(stream)
                 async for _ in stream:
                     pass
-        assert caught.value.result is not None and stream.result is caught.value.result
-        assert stream.result.turns == 2
+        result = streams[0].result
+        assert result is not None and result is caught.value.result and result.turns == 2
 
 
 async def test_an_agent_that_is_gone_is_told_where_its_run_would_go_on() -> None:
