@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -150,16 +150,20 @@ def in_row(way: tuple[Any, ...]) -> str:
     return place(way) if at is None or len(way) <= at else place((*way[:at], *way[at + 1 :]))
 
 
-def changed(snapshot: Any, way: tuple[Any, ...], value: Any = ...) -> Any:
-    """A copy with another value at `way`, or without it."""
-    copied = at = copy.deepcopy(snapshot)
+@contextmanager
+def changed(snapshot: Any, way: tuple[Any, ...], value: Any = ...) -> Generator[None]:
+    """Meanwhile another value stands at `way`, or none."""
+    at = snapshot
     for key in way[:-1]:
         at = at[key]
+    before = dict(at)
     if value is ...:
         del at[way[-1]]
     else:
         at[way[-1]] = value
-    return copied
+    yield
+    at.clear()
+    at.update(before)
 
 
 async def test_every_member_of_another_form_is_named(waiting: tuple[Client, RunResult]) -> None:
@@ -171,13 +175,13 @@ async def test_every_member_of_another_form_is_named(waiting: tuple[Client, RunR
     for way in ways:
         what, wrong = FORMS[way[-1]]
         for value in wrong:
-            with pytest.raises(RunError) as caught:
-                await asked.resume(changed(snapshot, way, value), [])
+            with changed(snapshot, way, value), pytest.raises(RunError) as caught:
+                await asked.resume(snapshot, [])
             assert str(caught.value).endswith(f"ValueError {in_row(way)} is no {what}"[:211])
         in_child = "child" in way and way[-1] == "messages"  # without them it is what a tool keeps for itself
         if way[-1] not in OPTIONAL and not in_child:
-            with pytest.raises(RunError) as caught:
-                await asked.resume(changed(snapshot, way), [])
+            with changed(snapshot, way), pytest.raises(RunError) as caught:
+                await asked.resume(snapshot, [])
             assert f"{in_row(way[:-1])} has no {way[-1]!r}"[:200] in str(caught.value)
 
 
@@ -228,8 +232,8 @@ async def test_items_of_another_form_are_named(waiting: tuple[Client, RunResult]
         ),
     ]
     for way, value, says in cases:
-        with pytest.raises(RunError) as caught:
-            await asked.resume(changed(snapshot, way, value), [])
+        with changed(snapshot, way, value), pytest.raises(RunError) as caught:
+            await asked.resume(snapshot, [])
         assert str(caught.value) == f"the snapshot is torn: ValueError {says}"
 
 

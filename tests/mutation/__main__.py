@@ -64,6 +64,7 @@ def main() -> int:
         left = {each.id for each in earlier} - dead
         # the rest is a fair sample only behind those that are known to survive
         mutants = [each for each in mutants if each.id not in dead]
+        random.Random(len(dead)).shuffle(mutants)
         mutants.sort(key=lambda each: each.id not in left)
     settings.register_profile(
         "mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 ABOUT = (
+    ("runtime/", "properties/test_small_parts"),
+    ("output|compaction|deferred|turn|costs", "loop/test_turn_values|tests/typed/|tests/compaction/|money/"),
+    ("life|stream|delegate|context|asked|background", "test_ends_of_clients|behaviour/test_background"),
     (
         "masking|redact|turn",
         "observability/test_echoes|observability/test_secrets|loop/test_turn|test_translate",
