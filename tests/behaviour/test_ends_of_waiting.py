@@ -8,17 +8,22 @@ from typing import Any
 
 import pytest
 
-from tests.behaviour.test_snapshot_values import client, pay
+from tests.behaviour.test_snapshot_values import client, look, pay
 from toolnexus import (
     Agent,
+    Answer,
+    Budget,
     Client,
+    FunctionModel,
     Hooks,
     MemoryStore,
+    ModelRequest,
     RunError,
     RunResult,
     Suspended,
     ToolContext,
     ToolResult,
+    assistant,
     tool,
 )
 from toolnexus.core.messages import ToolResultPart
@@ -143,3 +148,32 @@ async def test_results_of_children_say_how_they_ended() -> None:
             "path": list(run.path),
         }
         assert seen[run.agent].is_error == (run.status == "error")
+
+
+async def test_a_budget_of_a_run_below_holds_where_it_goes_on() -> None:
+    """[RES-10] What it spent before the wait counts, its own ceiling and that of its caller."""
+
+    def model(request: ModelRequest) -> Any:
+        match request.agent, request.turn:
+            case "main", 1:
+                return assistant("", call("task", id="t", agent="kid", prompt="p"))
+            case "kid", 1:
+                return assistant("", call("look", id="a", x=1), call("pay", id="b", to="bob"))
+            case "kid", 2:
+                return assistant("", call("look", id="c", x=2), call("look", id="d", x=3))
+            case _:
+                return "end"
+
+    def one() -> Client:
+        kid = Agent(name="kid", budget=Budget(tool_calls=3))
+        return Client(model=FunctionModel(model), builtins=False, tools=[look, pay], agents=[kid])
+
+    async with asyncio.timeout(30), one() as first, one() as second:
+        waiting = await first.ask("go")
+        result = await second.resume(waiting, [Answer(id=waiting.pending[0].id)])
+    (kid,) = result.sub_agents
+    parts = {part.call_id: part for message in kid.messages for part in message.tool_results}
+    assert [parts[id].is_error for id in "abcd"] == [False, False, False, True]
+    assert parts["d"].output == "not run: limit tool_calls 3"
+    assert (kid.status, kid.limit, kid.tool_calls) == ("incomplete", "tool_calls", 3)
+    assert [(hit.limit, hit.value, hit.scope) for hit in result.limits_hit] == [("tool_calls", 3, kid.path)]

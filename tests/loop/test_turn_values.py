@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolnexus import (
+    Budget,
     Client,
     FunctionModel,
     Hooks,
@@ -16,6 +17,8 @@ from toolnexus import (
     ModelRequest,
     RunContext,
     ToolCallPart,
+    ToolContext,
+    ToolProgress,
     UsageReported,
     assistant,
     tool,
@@ -151,3 +154,31 @@ async def test_a_second_refusal_as_too_long_ends_there() -> None:
         with pytest.raises(ModelContextError) as caught:
             await client.ask("go")
     assert asked == ["inner"] and sent == [1, 1] and caught.value.window == 2
+    sent.clear()
+    async with Client(
+        model=FunctionModel(model), builtins=False, hooks=hooks, budget=Budget(requests=1)
+    ) as client:
+        result = await client.ask("go")
+    assert (result.status, result.limit, sent) == ("incomplete", "requests", [1])
+
+
+async def test_a_tool_tells_how_far_it_is() -> None:
+    """[EV-06] With its path and call, in words and data, as often as it likes; also as JSON."""
+
+    @tool
+    async def work(ctx: ToolContext) -> str:
+        """Work."""
+        ctx.emit("half", done=0.5)
+        ctx.emit("whole")
+        return "worked"
+
+    model = ScriptedModel([reply(call("work", id="c")), "end"])
+    async with Client(model=model, builtins=False, tools=[work]) as client:
+        async with client.stream("go") as stream:
+            told = [event async for event in stream if isinstance(event, ToolProgress)]
+    assert [(e.path, e.call_id, e.message, e.data) for e in told] == [
+        (("main",), "c", "half", {"done": 0.5}),
+        (("main",), "c", "whole", {}),
+    ]
+    data = told[0].to_json()
+    assert (data["type"], data["id"], data["data"]) == ("tool_progress", "c", {"done": 0.5})

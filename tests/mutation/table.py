@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.mutation.mutants import files, mutants_of
-from tests.mutation.reasons import GAP, reason
+from tests.mutation.reasons import GAP, UNTRIED, reason
 from tests.mutation.warm import Verdict, verdicts
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,8 @@ def kinds(left: Iterable[Verdict]) -> str:
     count = Counter(reason(each) for each in left)
     lines = ["| survivors | why |", "|---:|---|"]
     lines += [
-        f"| {n} | {why} |" for why, n in sorted(count.items(), key=lambda item: (item[0] == GAP, -item[1]))
+        f"| {n} | {why} |"
+        for why, n in sorted(count.items(), key=lambda item: (item[0] in (GAP, UNTRIED), -item[1]))
     ]
     return "\n".join(lines)
 
