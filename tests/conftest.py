@@ -33,7 +33,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def warm() -> Generator[Warm]:
-    """What starts Python programs quickly."""
-    with Warm() as warm:
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Generator[Warm]:
+    """What starts Python programs quickly; one for all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    with Warm(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as warm:
         yield warm

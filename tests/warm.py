@@ -6,6 +6,7 @@ What a test says about loading, about options of the interpreter or about hash s
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import json
@@ -17,33 +18,46 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import types
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from pkgutil import walk_packages
+from typing import IO, Any, NoReturn
 
 import toolnexus
 
 ROOT = Path(__file__).parents[1]
 LOADED = (
-    *("aiohttp.web", "anyio._backends._asyncio", "jsonschema", "mcp", "yaml"),
-    *("tests.mcp.helpers", "toolnexus.config.document", "toolnexus.models.http", "toolnexus.testing"),
-    *("toolnexus.protocols.mcp.session", "toolnexus.protocols.mcp.stdio", "toolnexus.tools.builtin.bash"),
-    *("toolnexus.cli.build", "toolnexus.cli.chat", "toolnexus.graph"),
+    *("a2a.client", "aiohttp.web", "anyio._backends._asyncio", "jsonschema", "mcp", "openai.resources.chat"),
+    *("tests.mcp.helpers", "tomli", "yaml"),
 )
+"""All of the package is, too."""
 
 
 class Warm:
-    """Starts programs; `with` ends the interpreter behind it. Programs are no children of this process."""
+    """Starts programs; the last who leaves the `with` block ends the interpreter behind it. Programs are no
+    children of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        """Those who name the same folder share an interpreter."""
+        self._folder = folder
+        self._here = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def __enter__(self) -> Warm:
-        self._here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with there:
-            command = [sys.executable, "-m", "tests.warm", str(there.fileno())]
-            subprocess.run(command, cwd=ROOT, pass_fds=[there.fileno()], check=True, timeout=60)
+        door = str(self._folder / "warm")
+        lock = os.open(self._folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            self._here.connect(door)
+        except OSError:  # it has not been started, or everybody has left
+            subprocess.run([sys.executable, "-m", "tests.warm", door], cwd=ROOT, check=True, timeout=60)
+            self._here.connect(door)
+        finally:
+            os.close(lock)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,34 +147,54 @@ class Started:
         return int.from_bytes(self._news.read(4), sys.byteorder)
 
 
-def serve(requests: socket.socket) -> dict[str, Any]:
-    """Fork for each request. Comes back in the forked processes only, with what is to be run."""
+def serve(door: socket.socket) -> dict[str, Any]:
+    """Fork for each request, until nobody is connected any more. Comes back in the forked processes only,
+    with what is to be run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        data, streams, _, _ = socket.recv_fds(requests, 1 << 20, 4)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not data:
-            os._exit(0)
-        if os.fork() == 0:
-            break
-        for stream in streams:
-            os.close(stream)
-    requests.close()
-    if program := os.fork():  # this one stays to say how it ended
-        for stream in streams[:3]:
-            os.close(stream)
-        os.write(streams[3], program.to_bytes(4, sys.byteorder))
-        _, status = os.waitpid(program, 0)
-        os.write(streams[3], status.to_bytes(4, sys.byteorder))
-        os._exit(0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number, stream in enumerate(streams):
-        if number < 3:
-            os.dup2(stream, number)
-        os.close(stream)
-    return json.loads(data)
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    callers = [door.accept()[0]]
+    programs: dict[int, int] = {}
+    while callers:
+        for ready in select.select([door, woken, *callers], [], [])[0]:
+            if ready is door:
+                callers.append(door.accept()[0])
+            elif ready == woken:
+                os.read(woken, 4096)
+                _tell_ends(programs)
+            elif not (request := socket.recv_fds(ready, 1 << 20, 4))[0]:
+                callers.remove(ready)
+                ready.close()
+            elif (program := os.fork()) == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                for inherited in (woken, waking, *programs.values(), request[1].pop()):
+                    os.close(inherited)
+                for used in (door, *callers):
+                    used.close()
+                for number, stream in enumerate(request[1]):
+                    os.dup2(stream, number)
+                    os.close(stream)
+                return json.loads(request[0])
+            else:
+                *streams, programs[program] = request[1]
+                os.write(programs[program], program.to_bytes(4, sys.byteorder))
+                for stream in streams:
+                    os.close(stream)
+    os.unlink(door.getsockname())
+    os._exit(0)
+
+
+def _tell_ends(programs: dict[int, int]) -> None:
+    """Say of each program that has ended how it did."""
+    while programs and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+        telling = programs.pop(ended[0])
+        with suppress(BrokenPipeError):
+            os.write(telling, ended[1].to_bytes(4, sys.byteorder))
+        os.close(telling)
 
 
 def become(request: dict[str, Any]) -> types.CodeType:
@@ -187,14 +221,49 @@ def become(request: dict[str, Any]) -> types.CodeType:
     return compile(request["program"], name, "exec", dont_inherit=True)
 
 
+def finish(code: int) -> NoReturn:
+    """End as an interpreter does, but for taking apart every module that is loaded: that takes longer than
+    most programs."""
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    atexit._run_exitfuncs()
+    sys.modules["__main__"].__dict__.clear()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BrokenPipeError):
+            stream.flush()
+    os._exit(code)
+
+
+def run(code: types.CodeType) -> int:
+    """Run the program; gives its exit code."""
+    try:
+        exec(code, sys.modules["__main__"].__dict__)
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    for module in LOADED:
+    ours = (module.name for module in walk_packages(toolnexus.__path__, "toolnexus."))
+    for module in (*LOADED, *ours):
         import_module(module)
     for name in toolnexus.__all__:
         getattr(toolnexus, name)
     gc.collect()
     gc.freeze()
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with suppress(FileNotFoundError):
+        os.unlink(sys.argv[1])
+    listening.bind(sys.argv[1])
+    listening.listen()
     if os.fork():
         os._exit(0)
-    code = become(serve(socket.socket(fileno=int(sys.argv[1]))))
-    exec(code, sys.modules["__main__"].__dict__)
+    finish(run(become(serve(listening))))

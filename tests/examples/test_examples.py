@@ -178,9 +178,9 @@ SAYS = {
 
 class Program:
     """One example, copied away from the repository and run from yet another folder: by an interpreter that
-    is warm, or as a user starts it."""
+    is warm."""
 
-    def __init__(self, tmp_path: Path, warm: Warm | None = None) -> None:
+    def __init__(self, tmp_path: Path, warm: Warm) -> None:
         self._warm = warm
         self.home = tmp_path / "copy"
         self.elsewhere = tmp_path / "elsewhere"
@@ -192,18 +192,7 @@ class Program:
         shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
         before = _files(folder)
         program, env = folder / "main.py", {**_environment(), **variables}
-        if self._warm is not None:
-            done = self._warm.run(program, cwd=self.elsewhere, env=env, strict=True)
-        else:
-            done = subprocess.run(
-                [sys.executable, "-W", "error", str(program)],
-                cwd=self.elsewhere,
-                env=env,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
+        done = self._warm.run(program, cwd=self.elsewhere, env=env, strict=True)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         assert _files(folder) == before and _files(self.elsewhere) == []
         assert _running(folder) == []
@@ -241,19 +230,20 @@ def program(warm: Warm, tmp_path: Path) -> Program:
 class Outputs:
     """What the examples say without a key: each runs once, when it is first asked for."""
 
-    def __init__(self, folders: pytest.TempPathFactory) -> None:
+    def __init__(self, folders: pytest.TempPathFactory, warm: Warm) -> None:
         self._folders = folders
+        self._warm = warm
         self._known: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         if name not in self._known:
-            self._known[name] = Program(self._folders.mktemp(name)).run(name)
+            self._known[name] = Program(self._folders.mktemp(name), self._warm).run(name)
         return self._known[name]
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
-    return Outputs(tmp_path_factory)
+def outputs(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Outputs:
+    return Outputs(tmp_path_factory, warm)
 
 
 @pytest.mark.parametrize("name", SAYS)
