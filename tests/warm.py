@@ -76,6 +76,14 @@ class Warm:
             stderr.seek(0)
             return subprocess.CompletedProcess([str(program), *arguments], code, out, stderr.read())
 
+    def piped(self, program: str | Path, *arguments: str, **options: Any) -> Piped:
+        """Start a program with a pipe for each stream; options as for `start`."""
+        reading, stdin = os.pipe()
+        stderr, writing = os.pipe()
+        with os.fdopen(reading) as given, os.fdopen(writing, "w") as said:
+            started = self.start(program, *arguments, stdin=given, stderr=said, **options)
+        return Piped(started, os.fdopen(stdin, "w"), os.fdopen(stderr))
+
     def start(
         self,
         program: str | Path,
@@ -147,6 +155,28 @@ class Started:
         return int.from_bytes(self._news.read(4), sys.byteorder)
 
 
+class Piped(Started):
+    """A program under way that is talked to."""
+
+    def __init__(self, started: Started, stdin: IO[str], stderr: IO[str]) -> None:
+        vars(self).update(vars(started))
+        self.stdin = stdin
+        self.stderr = stderr
+
+    def __enter__(self) -> Piped:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.stderr.close()
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+
+    def put(self, line: str) -> None:
+        self.stdin.write(line + "\n")
+        self.stdin.flush()
+
+
 def serve(door: socket.socket) -> dict[str, Any]:
     """Fork for each request, until nobody is connected any more. Comes back in the forked processes only,
     with what is to be run."""
@@ -154,16 +184,17 @@ def serve(door: socket.socket) -> dict[str, Any]:
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _awake)
     callers = [door.accept()[0]]
     programs: dict[int, int] = {}
     while callers:
-        for ready in select.select([door, woken, *callers], [], [])[0]:
+        ready_ones = select.select([door, woken, *callers], [], [])[0]
+        if woken in ready_ones:
+            os.read(woken, 4096)
+            _tell_ends(programs)
+        for ready in [one for one in (door, *callers) if one in ready_ones]:
             if ready is door:
                 callers.append(door.accept()[0])
-            elif ready == woken:
-                os.read(woken, 4096)
-                _tell_ends(programs)
             elif not (request := socket.recv_fds(ready, 1 << 20, 4))[0]:
                 callers.remove(ready)
                 ready.close()
@@ -186,6 +217,10 @@ def serve(door: socket.socket) -> dict[str, Any]:
                     os.close(stream)
     os.unlink(door.getsockname())
     os._exit(0)
+
+
+def _awake(*_: object) -> None:
+    """For a signal that is to wake `select`."""
 
 
 def _tell_ends(programs: dict[int, int]) -> None:
@@ -228,9 +263,11 @@ def finish(code: int) -> NoReturn:
     atexit._run_exitfuncs()
     sys.modules["__main__"].__dict__.clear()
     gc.collect()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(BrokenPipeError):
-            stream.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        print(f"Exception ignored while flushing stdout: {error!r}", file=sys.stderr)
+        code = 120
     os._exit(code)
 
 
@@ -245,8 +282,8 @@ def run(code: types.CodeType) -> int:
             return (end.code or 0) & 0xFF
         print(end.code, file=sys.stderr)
         return 1
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 

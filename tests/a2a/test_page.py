@@ -1,13 +1,12 @@
 """docs/a2a.md: what it shows about remote agents runs."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.a2a.remote_server import Seen
+from tests.warm import Warm
 from toolnexus.config.document import Document
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -16,7 +15,7 @@ PAGE = (ROOT / "docs" / "a2a.md").read_text().partition("\n## Serving agents")[0
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_program_of_the_page_runs(base: str, seen: Seen, tmp_path: Path) -> None:
+def test_the_program_of_the_page_runs(warm: Warm, base: str, seen: Seen, tmp_path: Path) -> None:
     """[A2A-40] It delegates to both agents, and runs the remote one without a model."""
 
     def answer(body: dict[str, object]) -> Turn:
@@ -30,19 +29,8 @@ def test_the_program_of_the_page_runs(base: str, seen: Seen, tmp_path: Path) -> 
 
     program = PROGRAMS[0].replace("http://127.0.0.1:9999", f"{base}/v1")
     with ScriptedEndpoint(answer) as endpoint:
-        environment = {
-            "OPENAI_BASE_URL": endpoint.url,
-            "PYTHONPATH": str(ROOT),
-            "PRICING_TOKEN": "secret-4711",
-        }
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        environment = {"OPENAI_BASE_URL": endpoint.url, "PRICING_TOKEN": "secret-4711"}
+        done = warm.run(program, cwd=tmp_path, env=environment, strict=True)
     assert (done.stdout, done.stderr) == ("The offer is written.\nanswer: What does an anchor cost?\n", "")
     assert {headers["authorization"] for headers in seen.of("/v1/rpc")} == {"Bearer secret-4711"}
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.warm import Warm
 
 
 class Processes:
     """One process that forks the others; `drivers` are modules that they need."""
 
-    def __init__(self, *drivers: str) -> None:
-        program = [sys.executable, str(Path(__file__).with_name("resumers.py")), *drivers]
-        self.of = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, warm: Warm, *drivers: str) -> None:
+        self.of = warm.piped(Path(__file__).with_name("resumers.py"), *drivers)
 
     def run(self, *jobs: dict[str, Any]) -> list[list[Any]]:
         """What each job did; all run at once."""
-        assert self.of.stdin is not None and self.of.stdout is not None
-        self.of.stdin.write(json.dumps(jobs) + "\n")
-        self.of.stdin.flush()
+        self.of.put(json.dumps(jobs))
         return json.loads(self.of.stdout.readline())
 
     def close(self) -> None:
-        self.of.communicate(timeout=30)
+        with self.of:
+            self.of.stdin.close()
+            self.of.wait(30)

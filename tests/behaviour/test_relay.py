@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus import (
     Agent,
     Answer,
@@ -104,7 +103,7 @@ asyncio.run(main())
 """
 
 
-async def test_another_interpreter_gives_the_results(tmp_path: Path) -> None:
+async def test_another_interpreter_gives_the_results(warm: Warm, tmp_path: Path) -> None:
     """[RES-32] The calls of the turn that are finished stay; the results come with `client.resume`."""
     ran: list[str] = []
 
@@ -119,8 +118,7 @@ async def test_another_interpreter_gives_the_results(tmp_path: Path) -> None:
     async with client(reply("", *calls), tools=[OPEN, LOCATE, look], store=store) as c:
         result = await c.ask("go", conversation="c")
     assert (result.status, len(result.pending), ran) == ("pending", 1, ["look"])
-    command = [sys.executable, "-W", "error", "-c", GO_ON, str(tmp_path / "c.db")]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    done = await asyncio.to_thread(warm.run, GO_ON, str(tmp_path / "c.db"), strict=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["open_page ran", "seen", "locate ran"]
 

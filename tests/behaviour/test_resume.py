@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.warm import Warm
 from toolnexus import (
     Agent,
     Answer,
@@ -264,12 +263,11 @@ asyncio.run(main())
 """
 
 
-def test_another_interpreter_goes_on_with_the_store_alone(tmp_path: Path) -> None:
+def test_another_interpreter_goes_on_with_the_store_alone(warm: Warm, tmp_path: Path) -> None:
     """[RES-06] Nothing but the path of the store: finished siblings do not run again, counts go on."""
 
     def play(what: str) -> list[Any]:
-        words = [sys.executable, "-c", PROGRAM, str(tmp_path / "c.db"), what]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = warm.run(PROGRAM, str(tmp_path / "c.db"), what)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.behaviour.processes import Processes
 from tests.behaviour.test_resume import Bank, model, use, waiting
+from tests.warm import Warm
 from toolnexus import (
     Agent,
     Answer,
@@ -50,8 +51,8 @@ UNKNOWN = "outcome unknown"
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    started = Processes()
+def processes(warm: Warm) -> Iterator[Processes]:
+    started = Processes(warm)
     yield started
     started.close()
 

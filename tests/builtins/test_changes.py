@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.builtins.helpers import call, tree
+from tests.warm import Warm
 from toolnexus.errors import ToolError
 from toolnexus.tools.builtin.places import Folder
 
@@ -208,13 +207,12 @@ except ToolError as error:
     ],
 )
 def test_a_write_that_really_fails_leaves_the_old_files(
-    name: str, arguments: dict[str, str], tmp_path: Path
+    warm: Warm, name: str, arguments: dict[str, str], tmp_path: Path
 ) -> None:
     """[BT-132] The system refuses to write more in mid-file: nothing is half written, no draft is left."""
     tree(tmp_path, {"a.txt": "a\n", "b.txt": "b\n"})
     before = snapshot(tmp_path)
-    argv = [sys.executable, "-c", CALL.format(name=name), str(tmp_path), json.dumps(arguments)]
-    done = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    done = warm.run(CALL.format(name=name), str(tmp_path), json.dumps(arguments))
     assert "'b.txt' was left as it was: File too large" in done.stdout, done.stderr
     assert snapshot(tmp_path) == before
 

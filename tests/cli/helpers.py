@@ -75,20 +75,9 @@ def cli(
     return subprocess.CompletedProcess([*CLI, *arguments], code, *texts)
 
 
-def process(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def process(warm: Warm, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run it to its end in `folder`, as a process of its own."""
-    return subprocess.run(
-        [*CLI, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(folder, env),
-        timeout=60,
-        check=False,
-    )
+    return warm.run(PROGRAM, *arguments, cwd=folder, env=environment(folder))
 
 
 def below(pid: int) -> list[int]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import CLI, environment, process
+from tests.cli.helpers import CLI, PROGRAM, environment
+from tests.warm import Warm
 from toolnexus.cli.main import main
 
 
@@ -83,22 +84,15 @@ def test_wrong_options_exit_with_2(arguments: list[str], capsys: pytest.CaptureF
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
+def test_a_reader_that_leaves_early_gets_no_traceback(warm: Warm, tmp_path: Path) -> None:
     """[CLI-05] `toolnexus demo | head -1` ends without a traceback and leaves no folder."""
-    pipe = f"{' '.join(CLI)} demo --plain --think 0 | head -1"
-    done = subprocess.run(
-        ["bash", "-c", pipe],
-        capture_output=True,
-        text=True,
-        env=environment(tmp_path),
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout.startswith("toolnexus demo")
-    assert done.stderr == ""
+    with warm.piped(PROGRAM, "demo", "--plain", "--think", "0", env=environment(tmp_path)) as demo:
+        assert demo.stdout.readline().startswith("toolnexus demo")
+        demo.stdout.close()
+        assert demo.stderr.read() == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
     """[CLI-06] `python -m toolnexus` gives the exit code of the command."""
-    assert process(tmp_path).returncode == 2
+    assert subprocess.run(CLI, capture_output=True, env=environment(tmp_path)).returncode == 2

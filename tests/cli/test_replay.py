@@ -11,6 +11,7 @@ import pytest
 from tests.cli.helpers import process
 from tests.cli.test_config_commands import PNG
 from tests.cli.test_run import QUESTION, Delegating
+from tests.warm import Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint, Turn
 
@@ -55,7 +56,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("style", ["openai", "anthropic"])
-def test_a_recorded_run_is_played_offline(here: Here, tmp_path: Path, style: str) -> None:
+def test_a_recorded_run_is_played_offline(warm: Warm, here: Here, tmp_path: Path, style: str) -> None:
     """[CLI-100] Two agents at once and their tools: the same answer, progress and events, exit 0, without
     key, model and endpoint; nothing that a tool read needs to be there."""
     (tmp_path / "notes.txt").write_text("a\nb\n")
@@ -63,7 +64,7 @@ def test_a_recorded_run_is_played_offline(here: Here, tmp_path: Path, style: str
         code, answer = here.record(endpoint, "look", style=style)
         assert code == 0, here.said
     (tmp_path / "notes.txt").unlink()
-    again = process(tmp_path, "replay", "run.jsonl")
+    again = process(warm, tmp_path, "replay", "run.jsonl")
     assert (again.returncode, again.stdout) == (0, answer), again.stderr
     assert "review  read notes.txt gave" in again.stderr
     assert again.stderr.splitlines()[-1].startswith("done, 3 agents, 4 tool calls, ")

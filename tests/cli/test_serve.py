@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.helpers import CLI, below, environment, until
+from tests.cli.helpers import PROGRAM, below, environment, until
+from tests.warm import Piped, Warm
 from toolnexus.cli.main import main
 from toolnexus.testing import ScriptedEndpoint
 
@@ -37,10 +37,9 @@ HELLO: list[dict[str, Any]] = [
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, **env: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
+def serving(warm: Warm, folder: Path, *arguments: str, **env: str) -> Generator[tuple[Piped, list[str]]]:
     """The command with the lines that it says at its start."""
-    with program(folder, *arguments, "--port", "0", **env) as process:
-        assert process.stderr is not None
+    with program(warm, folder, *arguments, "--port", "0", **env) as process:
         lines: list[str] = []
         while not (lines and re.match(r"    \d+ tools?: ", lines[-1])):
             line = process.stderr.readline()
@@ -49,18 +48,11 @@ def serving(folder: Path, *arguments: str, **env: str) -> Generator[tuple[subpro
         yield process, lines
 
 
-@contextmanager
-def program(folder: Path, *arguments: str, **env: str) -> Generator[subprocess.Popen[str]]:
-    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command, known = [*CLI, "serve", *arguments], environment(folder, env)
-    with subprocess.Popen(command, cwd=folder, env=known, text=True, **pipes) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def program(warm: Warm, folder: Path, *arguments: str, **env: str) -> Piped:
+    return warm.piped(PROGRAM, "serve", *arguments, cwd=folder, env=environment(folder, env))
 
 
-def test_a_document_is_served_until_a_signal(tmp_path: Path) -> None:
+def test_a_document_is_served_until_a_signal(warm: Warm, tmp_path: Path) -> None:
     """[CLI-115] It says where it listens and what there is; SIGTERM ends it, its servers and its runs."""
     with ScriptedEndpoint([{"text": "at your service"}, {"hang": True}]) as endpoint:
         document: dict[str, Any] = {
@@ -72,7 +64,7 @@ def test_a_document_is_served_until_a_signal(tmp_path: Path) -> None:
             "mcpServer": {"token": "${CLERK_TOKEN}", "tools": ["rough_echo"]},
         }
         (tmp_path / "t.json").write_text(json.dumps(document))
-        with serving(tmp_path, "--config", "t.json", CLERK_TOKEN="right-token") as (process, lines):
+        with serving(warm, tmp_path, "--config", "t.json", CLERK_TOKEN="right-token") as (process, lines):
             url = lines[0].removeprefix("listening on ")
             assert url.startswith("http://127.0.0.1:")
             assert f"  A2A agent 'clerk': {url}/ (a token is needed)" in lines
@@ -91,23 +83,22 @@ def test_a_document_is_served_until_a_signal(tmp_path: Path) -> None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 128 + signal.SIGTERM
             assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
-            assert process.stderr is not None
             assert "Traceback" not in process.stderr.read()
 
 
-def test_tools_are_served_over_pipes_without_a_model(tmp_path: Path) -> None:
+def test_tools_are_served_over_pipes_without_a_model(warm: Warm, tmp_path: Path) -> None:
     """[CLI-116] `--stdio` needs no key and no table; standard output has the protocol alone; exit 0."""
     (tmp_path / "note.txt").write_text("milk")
     messages = [*HELLO, {"method": "tools/list", "id": 2}]
-    with program(tmp_path, "--stdio") as process:
-        assert process.stdin is not None and process.stdout is not None
+    with program(warm, tmp_path, "--stdio") as process:
         for message in messages:
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        process.stdin.flush()
+            process.put(json.dumps({"jsonrpc": "2.0", **message}))
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
         assert {t["name"] for t in answers[1]["result"]["tools"]} == {"question", "read", "grep", "glob"}
-        rest, errors = process.communicate(timeout=20)
-    assert (process.returncode, rest) == (0, "") and "Traceback" not in errors
+        process.stdin.close()
+        rest, errors = process.stdout.read(), process.stderr.read()
+        assert process.wait(20) == 0
+    assert rest == "" and "Traceback" not in errors
     assert "there is no model" in errors
 
 
@@ -118,13 +109,12 @@ flow = Sequential(Fn(str.upper), AgentStep(Agent(name="clerk", tools=[])), Fn(le
 """
 
 
-def test_a_workflow_is_served_without_a_document(tmp_path: Path) -> None:
+def test_a_workflow_is_served_without_a_document(warm: Warm, tmp_path: Path) -> None:
     """[WF-79] As an A2A agent; over pipes as a tool, beside what there is."""
     (tmp_path / "served_flows.py").write_text(FLOWS)
     with ScriptedEndpoint([{"text": "four"}, {"text": "seven77"}]) as endpoint:
         options = ["--workflow", "served_flows:flow", "--model", "openai:m", "--base-url", endpoint.url]
-        with program(tmp_path, *options, "--port", "0") as process:
-            assert process.stderr is not None
+        with program(warm, tmp_path, *options, "--port", "0") as process:
             url = process.stderr.readline().strip().removeprefix("listening on ")
             assert "A2A agent 'count'" in process.stderr.readline()
             with httpx.Client(base_url=url, headers={"a2a-version": "1.0"}, timeout=20) as http:
@@ -135,12 +125,10 @@ def test_a_workflow_is_served_without_a_document(tmp_path: Path) -> None:
                 assert task["artifacts"][0]["parts"][0]["data"] == 4
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 128 + signal.SIGTERM
-        with program(tmp_path, *options, "--stdio") as process:
-            assert process.stdin is not None and process.stdout is not None
+        with program(warm, tmp_path, *options, "--stdio") as process:
             call = {"name": "count", "arguments": {"prompt": "hello"}}
             for message in (*HELLO, {"method": "tools/call", "id": 2, "params": call}):
-                process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            process.stdin.flush()
+                process.put(json.dumps({"jsonrpc": "2.0", **message}))
             answers = [json.loads(process.stdout.readline()) for _ in range(2)]
             assert answers[1]["result"]["content"][0]["text"] == "7"
     assert endpoint.requests[0].body["messages"][-1]["content"] == "HELLO"

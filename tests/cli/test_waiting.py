@@ -188,12 +188,12 @@ def test_a_chat_asks_them_first(warm: Warm, tmp_path: Path, here: Here) -> None:
     assert here.log == "ran\n"
 
 
-def test_a_run_that_a_crash_left_open_goes_on(here: Here, tmp_path: Path) -> None:
+def test_a_run_that_a_crash_left_open_goes_on(warm: Warm, here: Here, tmp_path: Path) -> None:
     """[CLI-111] `resume` without answers; there has to be one."""
     killing = Turn(calls=[{"name": "bash", "args": {"command": "kill -9 $PPID"}}])
     with ScriptedEndpoint([killing, Turn(text="I saw it")]) as endpoint:
         known = ["--model", "openai:t", "--base-url", endpoint.url, "--store", "talk.db"]
-        done = process(tmp_path, "run", "go", "--conversation", "c", *known, "--builtins", "bash")
+        done = process(warm, tmp_path, "run", "go", "--conversation", "c", *known, "--builtins", "bash")
         assert done.returncode == -9, done.stderr
         assert here.run("resume", "c", *known, "--builtins", "bash") == (0, "I saw it\n")
         assert results(endpoint)[0].startswith("outcome unknown")

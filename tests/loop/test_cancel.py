@@ -193,7 +193,7 @@ async def test_during_a_childs_bash(way: Way, times: int, tmp_path: Path) -> Non
 async def test_during_a_childs_mcp_call(way: Way, times: int, tmp_path: Path) -> None:
     """[RUN-62] The server is told, stays, and serves the next ask; it ends with the client."""
     store, log = MemoryStore(), tmp_path / "log"
-    server = {"command": sys.executable, "args": [str(ROUGH), "--log", str(log)]}
+    server = {"command": sys.executable, "args": ["-S", str(ROUGH), "--log", str(log)]}
     turns = {
         "main": [
             Turn(calls=[task("far"), task("fast")]),

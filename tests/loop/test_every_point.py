@@ -93,7 +93,7 @@ async def test_commands_pages_and_servers(again: bool) -> None:
     with http_server() as url:
         async with asyncio.timeout(PATIENCE), site(page) as address:
             world = World(Way(OPENAI, streamed=True), outside(address))
-            servers = {"near": {"command": sys.executable, "args": [str(ROUGH)]}, "far": {"url": url}}
+            servers = {"near": {"command": sys.executable, "args": ["-S", str(ROUGH)]}, "far": {"url": url}}
             builtins = {"tools": ["bash", "webfetch"], "webfetch_allow": ["127.0.0.1"]}
             options: dict[str, Any] = {"mcp": {"mcpServers": servers}, "builtins": builtins}
             async with world.opened(points, **options):

@@ -30,8 +30,13 @@ SDK = SERVERS / "sdk_mcp.py"
 
 def server(*flags: str, script: Path = ROUGH, name: str = "srv", **keys: Any) -> ServerConfig:
     """The configuration of a test server over stdio; `keys` as in a file."""
-    entry = {"command": sys.executable, "args": [str(script), *flags], **keys}
+    entry = {"command": sys.executable, "args": [*_options(script), str(script), *flags], **keys}
     return load_mcp_config({"mcpServers": {name: entry}})[0]
+
+
+def _options(script: Path) -> list[str]:
+    """Ours need the standard library alone, and start sooner without the rest."""
+    return ["-S"] if script.parent == SERVERS and script != SDK else []
 
 
 def remote(url: str, *, name: str = "srv", **keys: Any) -> ServerConfig:
@@ -75,7 +80,7 @@ async def use(source: McpSource, tool: str, ctx: RunContext | None = None, **arg
 @contextmanager
 def http_server(*flags: str, script: Path = ROUGH, port: int = 0) -> Generator[str]:
     """A test server over HTTP in its own process; gives its URL."""
-    command = [sys.executable, str(script), "--http", str(port), *flags]
+    command = [sys.executable, *_options(script), str(script), "--http", str(port), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -7,13 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import ROUGH, SDK, children, opened, server, use
+from tests.mcp.helpers import ROUGH, children, opened, server, use
 from toolnexus.errors import ConfigError
 from toolnexus.tools.mcp import McpSource, list_mcp_tools, name_tools
+from toolnexus.tools.mcp_config import ServerConfig
 from toolnexus.tools.source import ToolSource
 
 pytestmark = pytest.mark.anyio
@@ -94,13 +96,15 @@ def test_a_source_is_a_tool_source() -> None:
     assert isinstance(McpSource(server()), ToolSource)
 
 
-async def test_a_listing_shows_everything_and_leaves_nothing() -> None:
+async def test_a_listing_shows_everything_and_leaves_nothing(
+    official_stdio: Callable[..., ServerConfig],
+) -> None:
     """[MCP-25] `list_mcp_tools` gives status, reason and all tools under original names, filters or
     not, and leaves nothing running."""
-    python = sys.executable
+    python, official = sys.executable, official_stdio()
     found = await list_mcp_tools(
         {
-            "good": {"command": python, "args": [str(SDK)], "tools": ["add"]},
+            "good": {"command": python, "args": [*official.command[1:]], "tools": ["add"]},
             "dotted": {"command": python, "args": [str(ROUGH), "--names", '["x.y"]']},
             "bad": {"command": python, "args": [str(ROUGH), "--exit", "5"]},
             "off": {"command": "x", "disabled": True},

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.helpers import alive, logged, opened, server, until, use
+from tests.mcp.helpers import ROUGH, alive, logged, opened, server, until, use
 from toolnexus.tools.mcp import McpSource
 from toolnexus.tools.mcp_config import ServerConfig
 
@@ -60,7 +60,7 @@ async def test_a_server_that_cannot_come_back_is_given_up(tmp_path: Path) -> Non
     """[MCP-18] Restarts are attempted with growing pauses, a limited number of times; then the
     server is `failed`, with a reason, and calls say so at once."""
     script = tmp_path / "server.py"
-    script.write_text(Path(server().command[1]).read_text())
+    script.write_text(ROUGH.read_text())
     log = tmp_path / "log"
     async with opened(server("--log", str(log), script=script)) as source:
         script.write_text(f"open({str(log)!r}, 'a').write('{{\"tried\": 1}}\\n'); raise SystemExit(9)")
@@ -146,7 +146,7 @@ async def test_a_change_note_before_the_listing_does_no_harm() -> None:
 async def test_a_restart_that_brings_other_tools_tells(tmp_path: Path) -> None:
     """[MCP-19] When a server comes back with other tools, that is a change like any other."""
     script = tmp_path / "server.py"
-    script.write_text(Path(server().command[1]).read_text())
+    script.write_text(ROUGH.read_text())
     changes: list[int] = []
     source = McpSource(server(script=script))
     await source.open(lambda: changes.append(1))

@@ -32,7 +32,7 @@ FORM = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 
 
 def options(era: str, *flags: str, **more: Any) -> dict[str, Any]:
-    entry = {"command": sys.executable, "args": [str(ROUGH), "--era", era, *flags], "protocol": era}
+    entry = {"command": sys.executable, "args": ["-S", str(ROUGH), "--era", era, *flags], "protocol": era}
     return {"mcp": {"mcpServers": {"srv": entry}}, "builtins": False, **more}
 
 

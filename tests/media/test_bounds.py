@@ -23,7 +23,7 @@ from toolnexus.tools.truncate import MAX_BYTES, cut, needs_cut
 pytestmark = pytest.mark.anyio
 
 ROUGH = Path(__file__).parents[1] / "servers" / "rough_mcp.py"
-SERVERS = {"mcpServers": {"srv": {"command": sys.executable, "args": [str(ROUGH)]}}}
+SERVERS = {"mcpServers": {"srv": {"command": sys.executable, "args": ["-S", str(ROUGH)]}}}
 PLACE = re.compile(r"the full text is in (\S+) …\]")
 FILE = re.compile(r"the file is ([^\s\]]+)\]")
 MEGA = 5_000_000

@@ -411,7 +411,7 @@ async def test_text_files_of_a_tool_are_text(way: Way) -> None:
 
 
 def server(*flags: str) -> dict[str, Any]:
-    return {"mcpServers": {"srv": {"command": sys.executable, "args": [str(ROUGH), *flags]}}}
+    return {"mcpServers": {"srv": {"command": sys.executable, "args": ["-S", str(ROUGH), *flags]}}}
 
 
 @each_style

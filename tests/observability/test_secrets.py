@@ -80,7 +80,7 @@ async def test_a_servers_echo_is_masked(
     with http_server() as url:
         servers = {
             "far": {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}},
-            "near": {"command": sys.executable, "args": [str(ROUGH)], "env": {"API_TOKEN": TOKEN}},
+            "near": {"command": sys.executable, "args": ["-S", str(ROUGH)], "env": {"API_TOKEN": TOKEN}},
         }
         names = ["far_result", "near_result", "far_echo"]
         calls = [*[call(n, None, **echoed) for n in names[:2]], call(names[2], s=TOKEN)]

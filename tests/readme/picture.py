@@ -17,8 +17,11 @@ PLACE = re.compile(r"(<!-- picture:.*?-->\n```\n)(.*?)(```\n<!-- /picture -->)",
 def picture() -> str:
     """The tree and the figures that one run of the demo ends with."""
     demo = [sys.executable, "-m", "toolnexus", "demo", "--plain"]
-    done = subprocess.run(demo, capture_output=True, text=True, check=True, timeout=60)
-    tree = done.stdout[done.stdout.index("\n\n", done.stdout.index("main  ends")) :]
+    return tree_of(subprocess.run(demo, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+def tree_of(output: str) -> str:
+    tree = output[output.index("\n\n", output.index("main  ends")) :]
     return tree[: tree.index("\nreport ")].strip("\n") + "\n"
 
 

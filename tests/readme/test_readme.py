@@ -5,8 +5,6 @@ import ast
 import asyncio
 import importlib.util
 import re
-import subprocess
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -14,8 +12,10 @@ from typing import Any, cast
 
 import pytest
 
+from tests.cli.helpers import PROGRAM
 from tests.warm import Warm
 from toolnexus import Client
+from toolnexus.cli.main import main
 from toolnexus.cli.parser import make_parser
 from toolnexus.testing import ScriptedEndpoint, ScriptedModel, Turn, call, reply
 
@@ -119,7 +119,7 @@ def test_the_extras_that_the_readme_installs_exist() -> None:
     assert named and all(name in extras for line in named for name in line.split(","))
 
 
-def test_the_document_that_the_readme_shows_passes_the_check(tmp_path: Path) -> None:
+def test_the_document_that_the_readme_shows_passes_the_check(warm: Warm, tmp_path: Path) -> None:
     """[DOC-10] With the files that it names beside it."""
     (shown,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     (tmp_path / "toolnexus.toml").write_text(shown)
@@ -128,13 +128,8 @@ def test_the_document_that_the_readme_shows_passes_the_check(tmp_path: Path) -> 
     agents = tmp_path / ".claude" / "agents"
     agents.mkdir(parents=True)
     (agents / "scout.md").write_text("---\nname: scout\ndescription: Looks.\nmodel: haiku\n---\nYou look.\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "toolnexus", "config", "check", "toolnexus.toml"],
-        cwd=tmp_path,
-        env={"OPENAI_API_KEY": "sk-0123456789", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    known = {"OPENAI_API_KEY": "sk-0123456789"}
+    done = warm.run(PROGRAM, "config", "check", "toolnexus.toml", cwd=tmp_path, env=known)
     assert (done.returncode, done.stdout, done.stderr) == (0, "toolnexus.toml: ok\n", "")
 
 
@@ -145,8 +140,9 @@ def test_every_command_exists(line: str) -> None:
     if program == "make":
         assert re.search(rf"^{word}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
     else:
-        done = subprocess.run([sys.executable, "-m", "toolnexus", word, "--help"], capture_output=True)
-        assert done.returncode == 0
+        with pytest.raises(SystemExit) as end:
+            main([word, "--help"])
+        assert end.value.code == 0
 
 
 def test_the_page_of_commands_names_every_command_and_option() -> None:
@@ -171,13 +167,13 @@ def test_the_page_of_commands_names_every_command_and_option() -> None:
     assert sorted(rows) == sorted(commands)
 
 
-def test_the_picture_is_what_the_demo_shows() -> None:
+def test_the_picture_is_what_the_demo_shows(warm: Warm) -> None:
     """[DOC-05] Names, states and words of the picture are those of a run made now."""
     spec = importlib.util.spec_from_file_location("picture", Path(__file__).with_name("picture.py"))
     assert spec is not None and spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    assert tool.shape(tool.shown()) == tool.shape(tool.picture())
+    assert tool.shape(tool.shown()) == tool.shape(tool.tree_of(warm.run(PROGRAM, "demo", "--plain").stdout))
 
 
 def test_links_lead_somewhere() -> None:

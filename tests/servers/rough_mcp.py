@@ -4,40 +4,56 @@ Over stdio, or with `--http` over streamable HTTP (prints `PORT <n>` first). See
 the methods called `tool_…`.
 """
 
-import argparse
+from __future__ import annotations
+
 import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+import types
 
-Json = dict[str, Any]
+TYPE_CHECKING = False  # it is started often: argparse and typing would take it longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-flags = argparse.ArgumentParser()
-flags.add_argument("--banner", action="store_true", help="print words on stdout first")
-flags.add_argument("--stderr-kb", type=int, default=0, help="write that much to stderr first")
-flags.add_argument("--exit", type=int, help="say why on stderr and exit with this status at once")
-flags.add_argument("--hang", action="store_true", help="read everything, answer nothing")
-flags.add_argument("--deaf", action="store_true", help="survive end of file and SIGTERM")
-flags.add_argument("--child", action="store_true", help="start a child that is just as deaf")
-flags.add_argument("--brief", action="store_true", help="exit shortly after the first listing")
-flags.add_argument("--pages", type=int, default=1, help="spread the tools over that many pages")
-flags.add_argument("--same-cursor", action="store_true", help="give the same cursor for ever")
-flags.add_argument("--many", type=int, default=0, help="offer that many tools more")
-flags.add_argument("--names", default="[]", help="JSON list of more tool names")
-flags.add_argument("--odd", action="store_true", help="offer tools with odd definitions, too")
-flags.add_argument("--early-change", action="store_true", help="tell of changes before anybody asked")
-flags.add_argument("--era", default="handshake", choices=("handshake", "stateless"))
-flags.add_argument("--silent", action="store_true", help="ignore unknown methods")
-flags.add_argument("--slow-start", type=float, default=0.0)
-flags.add_argument("--http", type=int, help="serve HTTP on that port; 0: any")
-flags.add_argument("--token", help="HTTP: ask for this bearer token")
-flags.add_argument("--log", help="append every message received to this file")
-options = flags.parse_args()
+    Json = dict[str, Any]
+
+options = types.SimpleNamespace(
+    banner=False,  # print words on stdout first
+    stderr_kb=0,  # write that much to stderr first
+    exit=-1,  # say why on stderr and exit with this status at once
+    hang=False,  # read everything, answer nothing
+    deaf=False,  # survive end of file and SIGTERM
+    child=False,  # start a child that is just as deaf
+    brief=False,  # exit shortly after the first listing
+    pages=1,  # spread the tools over that many pages
+    same_cursor=False,  # give the same cursor for ever
+    many=0,  # offer that many tools more
+    names="[]",  # JSON list of more tool names
+    odd=False,  # offer tools with odd definitions, too
+    early_change=False,  # tell of changes before anybody asked
+    era="handshake",  # or stateless
+    silent=False,  # ignore unknown methods
+    slow_start=0.0,
+    http=-1,  # serve HTTP on that port; 0: any
+    token="",  # HTTP: ask for this bearer token
+    log="",  # append every message received to this file
+)
+
+
+def read_options(words: list[str]) -> None:
+    """Take `--early-change` as a switch, `--pages 3` as a value of the type that the default has."""
+    left = iter(words)
+    for word in left:
+        name = word.removeprefix("--").replace("-", "_")
+        kind: Any = type(getattr(options, name))
+        setattr(options, name, True if kind is bool else kind(next(left)))
+
+
+read_options(sys.argv[1:])
 
 STATELESS = "2026-07-28"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -288,7 +304,7 @@ def stdio(server: Server) -> None:
 
 
 def main() -> None:
-    if options.exit is not None:
+    if options.exit >= 0:
         print("I will not start", file=sys.stderr, flush=True)
         sys.exit(options.exit)
     if options.deaf:
@@ -302,11 +318,13 @@ def main() -> None:
     log({"pid": os.getpid()})
     time.sleep(options.slow_start)
     server = Server()
-    if options.http is None:
+    if options.http < 0:
         stdio(server)
         return
     server.extra += ["forget", "status", "redirect", "cut"]
     # loaded when it is asked for, because it takes as long as all the rest
+    from importlib import import_module
+
     import_module("rough_http").serve(options.http, server, sys.modules[__name__])
 
 

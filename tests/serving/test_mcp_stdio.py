@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -17,6 +18,7 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.serving.programs import STDIO
+from tests.warm import Piped, Warm
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
@@ -25,16 +27,10 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def program() -> AsyncGenerator[asyncio.subprocess.Process]:
-    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", STDIO, env=ENVIRONMENT, **pipes)
-    try:
+async def program(warm: Warm) -> AsyncGenerator[Piped]:
+    with warm.piped(STDIO, env=ENVIRONMENT) as process:
         async with asyncio.timeout(30):
             yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
@@ -58,25 +54,22 @@ async def _strict(message: Any) -> None:
         raise message
 
 
-async def test_lines_that_are_none_harm_nobody_and_the_end_of_input_ends_it() -> None:
+async def test_lines_that_are_none_harm_nobody_and_the_end_of_input_ends_it(warm: Warm) -> None:
     """[MCPS-21] Garbage and a line beyond the bound are passed over; the end stops what runs; exit 0."""
-    async with program() as process:
-        assert process.stdin and process.stdout and process.stderr
+    async with program(warm) as process:
 
         def send(method: str, id: int | None = None, **params: Any) -> None:
             message = {"jsonrpc": "2.0", "method": method, "params": params}
-            assert process.stdin
-            process.stdin.write(json.dumps(message if id is None else {**message, "id": id}).encode() + b"\n")
+            process.put(json.dumps(message if id is None else {**message, "id": id}))
 
         async def receive(id: int) -> dict[str, Any]:
-            assert process.stdout
-            while line := await process.stdout.readline():
+            while line := await asyncio.to_thread(process.stdout.readline):
                 message = json.loads(line)
                 if message.get("id") == id:
                     return message
             raise AssertionError("no answer")
 
-        process.stdin.write(b"garbage\n\n\xff\xfe\n" + b"x" * 100_000 + b"\n")
+        os.write(process.stdin.fileno(), b"garbage\n\n\xff\xfe\n" + b"x" * 100_000 + b"\n")
         info = {"name": "t", "version": "1"}
         send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
         assert (await receive(1))["result"]["protocolVersion"] == "2025-11-25"
@@ -84,19 +77,19 @@ async def test_lines_that_are_none_harm_nobody_and_the_end_of_input_ends_it() ->
         send("tools/call", 2, name="add", arguments={"a": 2, "b": 2})
         assert (await receive(2))["result"]["content"][0]["text"] == "4"
         send("tools/call", 3, name="hang", arguments={})
-        while b"started" not in await process.stderr.readline():
+        while "started" not in await asyncio.to_thread(process.stderr.readline):
             pass
         process.stdin.close()
-        rest = (await process.stderr.read()).decode()
-        assert await process.wait() == 0
+        rest = await asyncio.to_thread(process.stderr.read)
+        assert process.wait() == 0
     assert "cancelled" in rest and "closed" in rest and "Traceback" not in rest
 
 
-async def test_a_signal_ends_it_although_its_input_is_open() -> None:
+async def test_a_signal_ends_it_although_its_input_is_open(warm: Warm) -> None:
     """[MCPS-22] It does not wait for a line that nobody writes."""
-    async with program() as process:
-        assert process.stderr
-        while b"noise before" not in await process.stderr.readline():
+    async with program(warm) as process:
+        while "noise before" not in await asyncio.to_thread(process.stderr.readline):
             pass
         process.send_signal(signal.SIGINT)
-        assert await process.wait() == -signal.SIGINT
+        await asyncio.to_thread(process.stderr.read)
+        assert process.wait() == -signal.SIGINT

@@ -11,13 +11,14 @@ import pytest
 
 from tests.behaviour.processes import Processes
 from tests.stores.places import PostgresPlace, RedisPlace
+from tests.warm import Warm
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    started = Processes("psycopg", "redis.asyncio")
+def processes(warm: Warm) -> Iterator[Processes]:
+    started = Processes(warm, "psycopg", "redis.asyncio")
     yield started
     started.close()
 

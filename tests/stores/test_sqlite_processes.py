@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import Piped, Warm
 from toolnexus.core.messages import user
 from toolnexus.stores.sqlite import SqliteStore
 
@@ -21,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
 import asyncio, sys
-sys.path.insert(0, sys.argv[1])
 from toolnexus.core.messages import assistant, user
 from toolnexus.errors import StoreConflict
 from toolnexus.stores.sqlite import SqliteStore
@@ -43,7 +43,7 @@ async def main(path, writer, turns):
         print(turn, flush=True)
     await store.aclose()
 
-asyncio.run(main(sys.argv[2], sys.argv[3], int(sys.argv[4])))
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 FORKER = """
@@ -66,30 +66,15 @@ print(status, [m.text for m in messages])
 """
 
 
-def start(path: Path, writer: int, turns: int) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(ROOT), str(path), str(writer), str(turns)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
+def start(warm: Warm, path: Path, writer: int, turns: int) -> Piped:
+    process = warm.piped(WRITER, str(path), str(writer), str(turns))
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def end(process: subprocess.Popen[str]) -> int:
-    code = process.wait(timeout=120)
-    for stream in (process.stdin, process.stdout):
-        assert stream is not None
-        stream.close()
-    return code
+def end(process: Piped) -> int:
+    with process:
+        return process.wait(120)
 
 
 async def texts(store: SqliteStore, conversation: str) -> list[str]:
@@ -97,13 +82,13 @@ async def texts(store: SqliteStore, conversation: str) -> list[str]:
     return [" ".join(m.text.split()[:3]) for m in messages]
 
 
-async def test_eight_processes_on_one_new_file_lose_and_tear_no_turn(tmp_path: Path) -> None:
+async def test_eight_processes_on_one_new_file_lose_and_tear_no_turn(warm: Warm, tmp_path: Path) -> None:
     """[ST-40] Eight processes make the same file at once and write to one conversation and to their
     own: every turn is there once, whole and in order of its writer."""
     path, turns = tmp_path / "s.db", 15
-    processes = await asyncio.to_thread(lambda: [start(path, n, turns) for n in range(8)])
+    processes = await asyncio.to_thread(lambda: [start(warm, path, n, turns) for n in range(8)])
     for process in processes:
-        go(process)
+        process.put("")
     codes = [await asyncio.to_thread(end, p) for p in processes]
     assert codes == [0] * 8
     store = SqliteStore(path)
@@ -120,12 +105,12 @@ async def test_eight_processes_on_one_new_file_lose_and_tear_no_turn(tmp_path: P
     await store.aclose()
 
 
-async def test_a_killed_writer_leaves_a_store_that_others_read_and_write(tmp_path: Path) -> None:
+async def test_a_killed_writer_leaves_a_store_that_others_read_and_write(warm: Warm, tmp_path: Path) -> None:
     """[ST-41] `kill -9` in the middle of writing: what was reported as written is there, no turn is
     half there, and the next process goes on."""
     path = tmp_path / "s.db"
-    process = await asyncio.to_thread(start, path, 0, 100_000)
-    go(process)
+    process = await asyncio.to_thread(start, warm, path, 0, 100_000)
+    process.put("")
     assert process.stdout is not None
     lines = process.stdout
     async with asyncio.timeout(60):

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.warm import Piped, Warm
 from tests.workflow.test_waiting import asker
 from tests.workflow.test_workers import items, said
 from tests.workflow.worlds import Asked, Said, client
@@ -89,42 +89,26 @@ asyncio.run(main())
 class Process:
     """A process with a worker `w` of its own; `hangs`: its tool never ends."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Piped) -> None:
         self._process = process
         self.pid = process.pid
 
     async def says(self, word: str) -> None:
-        assert self._process.stdout is not None
-        while (line := (await self._process.stdout.readline()).decode().strip()) != word:
+        while (line := (await asyncio.to_thread(self._process.stdout.readline)).strip()) != word:
             assert line, f"it ended before it said {word!r}"
 
     async def go(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"go\n")
-        await self._process.stdin.drain()
+        self._process.put("go")
 
 
 @asynccontextmanager
-async def started(path: Path, me: str, *texts: str, hangs: bool = False) -> AsyncGenerator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        PROGRAM,
-        str(path),
-        me,
-        "hang" if hangs else "",
-        *texts,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
+async def started(
+    warm: Warm, path: Path, me: str, *texts: str, hangs: bool = False
+) -> AsyncGenerator[Process]:
+    with warm.piped(PROGRAM, str(path), me, "hang" if hangs else "", *texts) as process:
         one = Process(process)
         await one.says("ready")
         yield one
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 def log_of(path: Path) -> list[str]:
@@ -139,13 +123,13 @@ async def shown(path: Path) -> list[str]:
     return [m.role[0] + "".join(item["text"] for item in items(m.text)) for m in messages]
 
 
-async def test_two_processes_share_an_inbox(tmp_path: Path) -> None:
+async def test_two_processes_share_an_inbox(warm: Warm, tmp_path: Path) -> None:
     """[WF-70] Both post and both read: nothing is lost, nothing handled twice, and turns never overlap."""
     path, texts = tmp_path / "s.db", [f"{n:02}" for n in range(24)]
     async with (
         asyncio.timeout(60),
-        started(path, "a", *texts[:12]) as first,
-        started(path, "b", *texts[12:]) as second,
+        started(warm, path, "a", *texts[:12]) as first,
+        started(warm, path, "b", *texts[12:]) as second,
     ):
         await asyncio.gather(first.go(), second.go())
         await asyncio.gather(first.says("idle"), second.says("idle"))
@@ -157,11 +141,11 @@ async def test_two_processes_share_an_inbox(tmp_path: Path) -> None:
     assert sorted(read[at : at + 2] for at in range(0, len(read), 2)) == texts
 
 
-async def test_a_turn_is_taken_up_when_its_process_is_gone_and_not_before(tmp_path: Path) -> None:
+async def test_a_turn_is_taken_up_when_its_process_is_gone_and_not_before(warm: Warm, tmp_path: Path) -> None:
     """[WF-70] As long as it beats nobody else does anything; killed, it is taken up after the lease."""
     path, bus = tmp_path / "s.db", Bus()
     store = SqliteStore(path)
-    async with asyncio.timeout(60), started(path, "a", "first", hangs=True) as other:
+    async with asyncio.timeout(60), started(warm, path, "a", "first", hangs=True) as other:
         await other.go()
         await other.says("working")
         async with here(path, bus, store):
@@ -176,11 +160,11 @@ async def test_a_turn_is_taken_up_when_its_process_is_gone_and_not_before(tmp_pa
     assert await shown(path) == ["ufirst", "a", "t", "a", "usecond", "a", "t", "a"]
 
 
-async def test_a_process_that_stood_still_is_cut_short_when_it_wakes(tmp_path: Path) -> None:
+async def test_a_process_that_stood_still_is_cut_short_when_it_wakes(warm: Warm, tmp_path: Path) -> None:
     """[WF-70] Its turn was taken up elsewhere by then; it reads on with the others."""
     path, bus = tmp_path / "s.db", Bus()
     store = SqliteStore(path)
-    async with asyncio.timeout(60), started(path, "a", "first", hangs=True) as other:
+    async with asyncio.timeout(60), started(warm, path, "a", "first", hangs=True) as other:
         await other.go()
         await other.says("working")
         async with here(path, bus, store):

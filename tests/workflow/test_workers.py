@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from tests.warm import Warm
 from tests.workflow.test_waiting import asker
 from tests.workflow.worlds import Asked, Said, client
 from toolnexus import (
@@ -308,12 +307,12 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.parametrize("at", ["tool", "model", "end"])
-async def test_a_killed_process_loses_nothing_and_begins_nothing_twice(at: str, tmp_path: Path) -> None:
+async def test_a_killed_process_loses_nothing_and_begins_nothing_twice(
+    warm: Warm, at: str, tmp_path: Path
+) -> None:
     """[WF-56] In a tool, between two requests, and between the end of a turn and its inbox."""
     path = tmp_path / "s.db"
-    done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", KILLED, str(path), at], capture_output=True, timeout=60
-    )
+    done = await asyncio.to_thread(warm.run, KILLED, str(path), at)
     assert done.returncode == -9, done.stderr
 
     @tool
