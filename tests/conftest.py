@@ -18,6 +18,7 @@ os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 # What is loaded stays: the garbage collector need not look at it, neither now nor in every test.
 gc.disable()
+gc.set_threshold(10_000, 20, 50)
 
 
 def pytest_collection_finish() -> None:

@@ -100,6 +100,7 @@ class Bench:
     def run(self, data: bytes, tool: str, **arguments: Any) -> bytes | None:
         """What the file holds after a call; None when it was refused, and so nothing changed."""
         file = self._root / "f"
+        file.unlink(missing_ok=True)  # to cut a file short takes a file system longer than all the rest
         file.write_bytes(data)
         try:
             self._runner.run(call(tool, self._root, **arguments))
