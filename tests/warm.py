@@ -54,7 +54,7 @@ class Warm:
         try:
             self._here.connect(door)
         except OSError:  # it has not been started, or everybody has left
-            subprocess.run([sys.executable, "-m", "tests.warm", door], cwd=ROOT, check=True, timeout=60)
+            subprocess.run([sys.executable, "-m", "tests.warm", door], cwd=ROOT, check=True, timeout=300)
             self._here.connect(door)
         finally:
             os.close(lock)
