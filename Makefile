@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-peers coverage mutation check docs wheel bench clean
+.PHONY: demo test test-peers coverage mutation check docs wheel bench bench-peers clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
@@ -49,6 +49,10 @@ bench: $(VENV)/.dev  ## our figures beside a hand-written loop
 mutation: $(VENV)/.dev  ## small changes of engine/ and runtime/ that no test notices
 	@echo "toolnexus: mutating engine/ and runtime/ (an hour at most; ARGS=--minutes=10 for less)"
 	@$(BIN)/python -m tests.mutation $(ARGS)
+
+bench-peers: $(VENV)/.dev  ## beside other packages too; installs each into the user's cache
+	@echo "toolnexus: measuring beside other packages (about fifteen minutes, and ten more to install them once)"
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist build site .pytest_cache .ruff_cache

@@ -9,14 +9,14 @@ import os
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
+
+from benchmarks.environments import python_with
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -97,20 +97,7 @@ class Suite:
             print(self.measure(*given.side, times=5))
             return 0
         pythons = dict.fromkeys(self.sides, sys.executable)
-        with TemporaryDirectory(prefix="toolnexus-bench-") as folder:
-            for side, package in self.peers.items() if given.peers else ():
-                home = Path(folder, side)
-                venv.create(home, with_pip=True)
-                pythons[side] = str(home / "bin" / "python")
-                install = [
-                    pythons[side],
-                    "-m",
-                    "pip",
-                    "install",
-                    "-q",
-                    "--disable-pip-version-check",
-                    package,
-                ]
-                subprocess.run(install, check=True)
-            print(self.table(pythons, given.passes))
+        for side, package in self.peers.items() if given.peers else ():
+            pythons[side] = python_with(side, [package])
+        print(self.table(pythons, given.passes))
         return 0

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 
+from benchmarks.side import Function, Server, noop
+
 COLD = "import asyncio, json\nimport aiohttp"
 """What a program has to load before it can start."""
-
-Function = Callable[..., Awaitable[str]]
 
 
 def _declaration(name: str, description: str, **properties: str) -> dict[str, Any]:
@@ -25,6 +26,10 @@ def _declaration(name: str, description: str, **properties: str) -> dict[str, An
         "properties": {name: {"type": kind} for name, kind in properties.items()},
         "required": list(properties),
     }
+    return _declared(name, description, schema)
+
+
+def _declared(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
@@ -32,21 +37,20 @@ NOOP = _declaration("noop", "Do nothing.", x="integer")
 TASK = _declaration("task", "Delegate to a sub-agent.", agent="string", prompt="string")
 
 
-async def noop(x: int) -> str:
-    return f"{x} ok"
-
-
 class HandWritten:
     """The loop, with a session that is opened at first use."""
 
-    def __init__(self, url: str, max_turns: int) -> None:
+    plan: Mapping[str, Any] = {}
+
+    def __init__(self, url: str, max_turns: int, function: Function = noop) -> None:
         self._url = f"{url}/chat/completions"
         self._max_turns = max_turns
+        self._functions = {"noop": function}
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, prompt: str) -> tuple[str, int]:
         """The final text and all tokens of one run."""
-        return await self._run(prompt, {"noop": noop}, [NOOP])
+        return await self._run(prompt, self._functions, [NOOP])
 
     async def delegate(self, prompt: str) -> tuple[str, int]:
         """The same for a parent whose tool starts sub-agents."""
@@ -83,6 +87,28 @@ class HandWritten:
                         if text := choice["delta"].get("content"):
                             yield text
 
+    @asynccontextmanager
+    async def mcp(self, command: str, arguments: list[str]) -> AsyncGenerator[Server]:
+        """The official session, and a run that offers what it lists."""
+        from mcp import ClientSession, StdioServerParameters
+        from mcp.client.stdio import stdio_client
+
+        async with (
+            stdio_client(StdioServerParameters(command=command, args=arguments)) as (read, write),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            listed = (await session.list_tools()).tools
+
+            async def call(x: int) -> Any:
+                return await session.call_tool("tool0", {"x": x})
+
+            async def ask(prompt: str) -> tuple[str, int]:
+                return await self._run(prompt, self._functions, declared)
+
+            declared = [NOOP, *[_declared(t.name, t.description or "", t.input_schema) for t in listed]]
+            yield Server(call, ask)
+
     async def aclose(self) -> None:
         """Close the session."""
         if self._session is not None:
@@ -103,7 +129,7 @@ class HandWritten:
             return json.loads(await response.read())
 
     async def _run(
-        self, prompt: str, functions: Mapping[str, Function], tools: list[dict[str, Any]]
+        self, prompt: str, functions: Mapping[str, Callable[..., Awaitable[str]]], tools: list[dict[str, Any]]
     ) -> tuple[str, int]:
         messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         tokens = 0
@@ -123,6 +149,31 @@ class HandWritten:
                 for call, output in zip(calls, outputs, strict=True)
             ]
         raise RuntimeError(f"no end after {self._max_turns} turns")
+
+
+class HandWrittenOverSdk(HandWritten):
+    """The same loop, with the client of the OpenAI SDK for what goes over the wire, and no types of it."""
+
+    def __init__(self, url: str, max_turns: int, function: Function = noop) -> None:
+        from openai import AsyncOpenAI
+
+        super().__init__(url, max_turns, function)
+        self._client = AsyncOpenAI(base_url=url, api_key="bench", max_retries=0)
+
+    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
+        from httpx2 import Response
+
+        response = await self._client.post(
+            "/chat/completions",
+            cast_to=Response,
+            content=_dump(body),
+            options={"headers": {"content-type": "application/json"}},
+        )
+        return json.loads(response.content)
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.close()
 
 
 def _dump(body: dict[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
 """Workflows of functions that do nothing: ours, a bare asyncio loop, and two packages.
 
 `python -m benchmarks.flows [--peers] [--passes 5]` prints a table of CPU per node; every measurement is a
-process of its own, the sides take turns. `--peers` adds langgraph and pydantic-graph, each in a virtual
-environment of its own that is made for the occasion (needs a network). `--side NAME FLOW` is one measurement.
+process of its own, the sides take turns. `--peers` adds langgraph and pydantic-graph, each in an
+environment of its own in the cache of the user (needs a network). `--side NAME FLOW` is one measurement.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.graphs [--peers] [--passes 5]` prints a table of CPU per node; every measurement is a
 process of its own, the sides take turns. `kept` is ours with a host that takes every event and keeps a
-checkpoint of every wave in memory. `--peers` adds langgraph and pydantic-graph, each in a virtual environment
-of its own that is made for the occasion (needs a network). `--side NAME WORK` is one measurement.
+checkpoint of every wave in memory. `--peers` adds langgraph and pydantic-graph, each in an environment
+of its own in the cache of the user (needs a network). `--side NAME WORK` is one measurement.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ def answer(message: dict[str, Any], tools: int) -> dict[str, Any] | None:
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "many", "version": "1"},
             }
+        case "ping":
+            return {}
         case "tools/list":
             schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
             return {

@@ -16,12 +16,14 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+from benchmarks.workloads import WORKLOADS as WORKS
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 300
@@ -32,8 +34,7 @@ Passes = dict[str, dict[str, list[Figures]]]
 
 WORKLOADS: dict[str, tuple[str, ...]] = {
     "import": ("bare", "floor", "ours"),
-    **dict.fromkeys(("first", "turn", "tools", "rounds10", "rounds100", "rounds500"), ("floor", "ours")),
-    **dict.fromkeys(("asks", "agents64", "agents256", "stream"), ("floor", "ours")),
+    **dict.fromkeys(("first", *WORKS), ("floor", "ours")),
 }
 UNITS = {"ms": 1e3, "µs": 1e6, "KB": 1 / 1024, "MB": 1 / 1024**2, "": 1.0}
 
@@ -71,7 +72,14 @@ ROWS = (
     Row("256 sub-agents: CPU per sub-agent", "agents256", "cpu", "µs", 1.5),
     Row("256 sub-agents: memory per sub-agent", "agents256", "memory", "KB", 26.0, absolute=True),
     Row("256 sub-agents: connections per request", "agents256", "connections", "", 0.35, absolute=True),
-    Row("10,000 deltas: CPU per delta", "stream", "cpu", "µs", 1.5),
+    Row("20,000 deltas: CPU per delta", "stream", "cpu", "µs", 1.5),
+    Row("10 deltas: time to the first", "first_delta", "first", "µs", 1.5),
+    Row("a result of 5 MB: CPU", "large", "cpu", "ms", 1.3),
+    Row("a result of 5 MB: memory", "large", "memory", "MB", 15.0, absolute=True),
+    Row("MCP: CPU per call, beside the official session", "mcp_calls", "cpu", "µs", 1.1),
+    Row("MCP: listing 500 tools, beside the official session: CPU", "mcp_listing", "cpu", "ms", 1.2),
+    Row("MCP: a round with 500 tools: CPU", "mcp_rounds", "cpu", "µs", 1.5),
+    Row("over the OpenAI SDK, 3 rounds of 8 parallel tools: CPU", "sdk", "cpu", "µs", 1.15),
 )
 
 
@@ -98,28 +106,41 @@ def environment() -> Generator[dict[str, str]]:
         yield plain | {"PYTHONPYCACHEPREFIX": folder}
 
 
-def measure(side: str, workload: str, url: str, quick: bool, env: dict[str, str]) -> Figures:
+def measure(
+    side: str,
+    workload: str,
+    url: str,
+    env: Mapping[str, str],
+    *options: str,
+    python: str = sys.executable,
+    folder: Path = ROOT,
+    longest: float = LONGEST,
+) -> Figures:
     """The figures of one measurement. Raises `RuntimeError` with what its process said when it failed."""
-    command = [sys.executable, "-m", "benchmarks.measure", side, workload, url, *["--quick"] * quick]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=LONGEST)
+    command = [python, "-m", "benchmarks.measure", side, workload, url, *options]
+    try:
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=longest)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{workload} of {side} took more than {longest:g} seconds") from None
     if done.returncode:
         raise RuntimeError(f"{workload} of {side} failed:\n{done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_all(workloads: Sequence[str], passes: int, quick: bool) -> Passes:
     """All figures of all passes; who is first changes from pass to pass."""
     found: Passes = {name: {side: [] for side in WORKLOADS[name]} for name in workloads}
+    options = ["--quick"] * quick
     with endpoint() as url, environment() as env:
         for name in ("import", "first"):  # whoever comes first compiles for all
             for side in WORKLOADS[name] if name in workloads else ():
-                measure(side, name, url, quick, env)
-        for number in range(passes):
+                measure(side, name, url, env, *options)
+        for at in range(passes):
             for name in workloads:
-                print(f"pass {number + 1} of {passes}: {name}", file=sys.stderr, flush=True)
+                print(f"pass {at + 1} of {passes}: {name}", file=sys.stderr, flush=True)
                 sides = WORKLOADS[name]
-                for side in sides if number % 2 == 0 else reversed(sides):
-                    found[name][side].append(measure(side, name, url, quick, env))
+                for side in sides if at % 2 == 0 else reversed(sides):
+                    found[name][side].append(measure(side, name, url, env, *options))
     return found
 
 
@@ -186,12 +207,13 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         ratio = f"{row['ratio']:.2f} ({row['range'][0]:.2f}-{row['range'][1]:.2f})" if row["range"] else ""
         goal = "" if row["goal"] is None else f"≤ {row['goal']:g}{unit if row['absolute'] else ''}"
         reached = {None: "", True: "yes", False: "**no**"}[row["reached"]]
-        ours, theirs = (f"{_number(row[key])}{unit}" for key in ("ours", "beside"))
+        ours, theirs = (f"{number(row[key])}{unit}" for key in ("ours", "beside"))
         lines.append(f"| {row['label']} | {theirs} | {ours} | {ratio} | {goal} | {reached} |")
     return "\n".join(lines)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits, or all of them."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from benchmarks import script
 from benchmarks.endpoint import control
 from benchmarks.memory import peak_memory
-from benchmarks.ours import Ours, noop
+from benchmarks.ours import Ours
+from benchmarks.side import noop
 from toolnexus import Client, FunctionModel, ModelRequest, SqliteStore, TextDelta, assistant, tool
 from toolnexus.core.messages import Message, ToolCallPart
 
@@ -102,7 +103,7 @@ async def mcp_tools(url: str, size: int) -> Done:
         base_url=url,
         api_key="bench",
         mcp={"many": server | {"cwd": str(Path(__file__).parents[1])}},
-        tools=[noop],
+        tools=[tool(noop)],
         builtins=False,
     ) as client:
         plan = {"rounds": ROUNDS_WITH_TOOLS}

@@ -8,17 +8,23 @@ The first user message of a conversation is a plan, a JSON object:
 * `delay`   seconds before each answer
 * `agents`  how many sub-agents the first turn starts with `task`, instead of calls of `noop`
 * `each`    the plan that every sub-agent gets, with an `id` of its own
+* `task`    how a sub-agent is asked for, when not as `task(agent="worker", prompt=…)`: the name of the tool,
+  the name of the argument that takes the prompt, and the other arguments
 * `deltas`  in how many deltas the final text comes, when it is streamed
+* `wrapped` true: a result may have something around it, and a call another id (the way of some packages)
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 Plan = Mapping[str, Any]
+
+TASK = ("task", "prompt", {"agent": "worker"})
 
 
 class Call(NamedTuple):
@@ -86,13 +92,15 @@ def _noop(round: int, i: int) -> Call:
 
 def _task(plan: Plan, i: int) -> Call:
     each = {**plan["each"], "id": f"{plan.get('id', 'main')}.{i}"}
-    arguments = {"agent": "worker", "prompt": prompt(**each)}
-    return Call(f"c0_{i}", "task", json.dumps(arguments), final_text(each))
+    name, takes_prompt, others = plan.get("task", TASK)
+    arguments = {**others, takes_prompt: prompt(**each)}
+    return Call(f"c0_{i}", name, json.dumps(arguments), final_text(each))
 
 
 def inspect(messages: list[dict[str, Any]]) -> tuple[str, int, Faults]:
     """The plan of a conversation as text, the turn that is due, and the faults of its results."""
-    text = next(m["content"] for m in messages if m["role"] == "user")
+    text = _plan_text(next(m["content"] for m in messages if m["role"] == "user"))
+    wrapped = read_plan(text).get("wrapped", False)
     faults = Faults()
     turn = 0
     expected: tuple[Call, ...] = ()
@@ -101,16 +109,48 @@ def inspect(messages: list[dict[str, Any]]) -> tuple[str, int, Faults]:
         if message["role"] == "tool":
             got.append(message)
         elif message["role"] == "assistant" and message.get("tool_calls"):
-            faults = _compare(expected, got, faults)
+            faults = _compare(expected, got, faults, wrapped)
             expected, got = calls_of(text, turn), []
+            if wrapped:  # whoever makes up ids of their own has to keep to those
+                told = message["tool_calls"]
+                expected = tuple([c._replace(id=t["id"]) for c, t in zip(expected, told, strict=False)])
             turn += 1
-    return text, turn, _compare(expected, got, faults)
+    return text, turn, _compare(expected, got, faults, wrapped)
 
 
-def _compare(expected: tuple[Call, ...], got: list[dict[str, Any]], faults: Faults) -> Faults:
+def _plan_text(content: Any) -> str:
+    """The plan in a user message, which may be in parts and have words around the plan."""
+    if not isinstance(content, str):
+        content = "".join([part.get("text", "") for part in content])
+    return content if content.startswith("{") and content.endswith("}") else _within(content)
+
+
+@lru_cache(maxsize=4096)
+def _within(text: str) -> str:
+    begin = text.index("{")
+    _, end = json.JSONDecoder().raw_decode(text, begin)
+    return text[begin:end]
+
+
+def _equals(content: Any, expected: str) -> bool:
+    return content == expected
+
+
+def _holds(content: Any, expected: str) -> bool:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return re.search(rf"(?<![\w.]){re.escape(expected)}(?![\w.])", text) is not None
+
+
+def _compare(
+    expected: tuple[Call, ...],
+    got: list[dict[str, Any]],
+    faults: Faults,
+    wrapped: bool,
+) -> Faults:
+    same = _holds if wrapped else _equals
     ids = [message["tool_call_id"] for message in got]
     if ids == [call.id for call in expected]:
-        wrong = sum([m["content"] != c.expected for m, c in zip(got, expected, strict=True)])
+        wrong = sum([not same(m["content"], c.expected) for m, c in zip(got, expected, strict=True)])
         return faults._replace(wrong=faults.wrong + wrong) if wrong else faults
     missing = len({call.id for call in expected} - set(ids))
     duplicate = len(ids) - len(set(ids))
