@@ -2,7 +2,8 @@
 
 Speaks OpenAI chat completions, whole and streamed, over HTTP/1.1 on the loopback. Stateless: what
 it answers depends on the request only (see `script`). It checks the transcript of every request and
-counts; `/stats` gives the counters, `/reset` sets them to zero.
+counts; `/stats` gives the counters, `/reset` sets them to zero, `/deltas/N` makes an answer of N deltas
+ready.
 
 `python -m benchmarks.endpoint` prints the address that it listens on, and ends with its stdin.
 """
@@ -12,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from http.client import HTTPConnection
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -87,7 +90,9 @@ class Connection(asyncio.Protocol):
             self._serve(head.split(b" ", 2)[1], body)
 
     def _serve(self, path: bytes, body: bytes) -> None:
-        if path == b"/stats":
+        if path.startswith(b"/deltas/"):
+            self._send(_OK, {"deltas": len(script.text_events(int(path.rsplit(b"/", 1)[1])))})
+        elif path == b"/stats":
             self._send(_OK, self.counters.to_json())
         elif path == b"/reset":
             Connection.counters = Counters()
@@ -113,27 +118,31 @@ class Connection(asyncio.Protocol):
             counters.connections += 1
         counters.in_flight += 1
         counters.max_in_flight = max(counters.max_in_flight, counters.in_flight)
-        writes = _writes(text, turn, len(messages), bool(request.get("stream")))
+        answer = (script.events if request.get("stream") else _whole)(text, turn, len(messages))
         delay = script.read_plan(text).get("delay", 0)
         if delay:
-            asyncio.get_running_loop().call_later(delay, self._finish, writes, counters)
+            asyncio.get_running_loop().call_later(delay, self._finish, answer, counters)
         else:
-            self._finish(writes, counters)
+            self._finish(answer, counters)
 
-    def _finish(self, writes: list[bytes], counters: Counters) -> None:
+    def _finish(self, answer: bytes | Iterator[bytes], counters: Counters) -> None:
         counters.in_flight -= 1
-        if len(writes) == 1:
-            self._transport.write(writes[0])
+        if isinstance(answer, bytes):
+            self._transport.write(answer)
             return
-        task = asyncio.get_running_loop().create_task(self._stream(writes))
+        task = asyncio.get_running_loop().create_task(self._stream(answer))
         self._streams.add(task)
         task.add_done_callback(self._streams.discard)
 
-    async def _stream(self, writes: list[bytes]) -> None:
-        for data in writes:
+    async def _stream(self, events: Iterator[bytes]) -> None:
+        """A few events at a time, each an HTTP chunk of its own."""
+        head = _STREAM
+        while some := [b"%x\r\n%b\r\n" % (len(e), e) for e in islice(events, EVENTS_PER_WRITE)]:
             await self._writable.wait()
-            self._transport.write(data)
+            self._transport.write(head + b"".join(some))
+            head = b""
             await asyncio.sleep(0)
+        self._transport.write(b"0\r\n\r\n")
 
     def _send(self, form: bytes, value: Any) -> None:
         data = json.dumps(value).encode()
@@ -141,18 +150,13 @@ class Connection(asyncio.Protocol):
 
 
 @lru_cache(maxsize=8192)
-def _writes(text: str, turn: int, messages: int, streamed: bool) -> list[bytes]:
-    """The answer as it is written: whole, or a few events at a time, each an HTTP chunk of its own."""
-    if not streamed:
-        body = script.reply(text, turn, messages)
-        return [_OK % (len(body), body)]
-    chunks = [b"%x\r\n%b\r\n" % (len(e), e) for e in script.events(text, turn, messages)]
-    chunks = [_STREAM, *chunks, b"0\r\n\r\n"]
-    return [b"".join(chunks[i : i + EVENTS_PER_WRITE]) for i in range(0, len(chunks), EVENTS_PER_WRITE)]
+def _whole(text: str, turn: int, messages: int) -> bytes:
+    body = script.reply(text, turn, messages)
+    return _OK % (len(body), body)
 
 
 def control(url: str, command: str) -> dict[str, int]:
-    """Ask the endpoint at `url` for `stats`, or to `reset`."""
+    """Ask the endpoint at `url` for `stats`, to `reset`, or for `deltas/N`."""
     connection = HTTPConnection(urlsplit(url).netloc, timeout=10)
     try:
         connection.request("GET", f"/{command}")

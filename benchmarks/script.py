@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -178,26 +178,34 @@ def reply(text: str, turn: int, messages: int) -> bytes:
     return _dump({**_head("chat.completion"), "choices": [choice], "usage": usage(messages, len(calls))})
 
 
-def events(text: str, turn: int, messages: int) -> list[bytes]:
+def events(text: str, turn: int, messages: int) -> Iterator[bytes]:
     """The same answer as server-sent events."""
     calls = calls_of(text, turn)
-    head = _head("chat.completion.chunk")
-
-    def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return _event(_dump({**head, "choices": [choice]}))
-
-    out = [event({"role": "assistant", "content": None if calls else ""})]
+    yield _delta({"role": "assistant", "content": None if calls else ""})
     for index, call in enumerate(calls):
-        out.append(event({"tool_calls": [{"index": index, **_wire_call(call)}]}))
+        yield _delta({"tool_calls": [{"index": index, **_wire_call(call)}]})
     if not calls:
         plan = read_plan(text)
-        texts = pieces(plan["deltas"]) if plan.get("deltas") else [final_text(plan)]
-        out += [event({"content": piece}) for piece in texts]
-    out.append(event({}, _finish(calls)))
-    out.append(_event(_dump({**head, "choices": [], "usage": usage(messages, len(calls))})))
-    out.append(_event(b"[DONE]"))
-    return out
+        yield from text_events(plan["deltas"]) if plan.get("deltas") else [_text_event(final_text(plan))]
+    yield _delta({}, _finish(calls))
+    head = _head("chat.completion.chunk")
+    yield _event(_dump({**head, "choices": [], "usage": usage(messages, len(calls))}))
+    yield _event(b"[DONE]")
+
+
+@lru_cache(maxsize=8)
+def text_events(count: int) -> tuple[bytes, ...]:
+    """A text in `count` deltas; made once, so that no side waits for it longer than another."""
+    return tuple([_text_event(piece) for piece in pieces(count)])
+
+
+def _text_event(text: str) -> bytes:
+    return _delta({"content": text})
+
+
+def _delta(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return _event(_dump({**_head("chat.completion.chunk"), "choices": [choice]}))
 
 
 def _head(kind: str) -> dict[str, Any]:

@@ -132,6 +132,7 @@ async def stream(bench: Bench, count: int, times: int) -> Figures:
     """Answers in `count` deltas, after a short one: CPU per delta, and seconds to the first."""
     cpus: list[float] = []
     firsts: list[float] = []
+    control(bench.url, f"deltas/{count}")
     lost, began = 0, time.perf_counter()
     for deltas in (10, *[count] * times):
         if len(cpus) > 1 and time.perf_counter() - began > bench.seconds:
