@@ -72,6 +72,7 @@ ROWS = (
     Row("256 sub-agents: CPU per sub-agent", "agents256", "cpu", "µs", 1.5),
     Row("256 sub-agents: memory per sub-agent", "agents256", "memory", "KB", 26.0, absolute=True),
     Row("256 sub-agents: connections per request", "agents256", "connections", "", 0.35, absolute=True),
+    Row("1,000 sub-agents, 200 ms: wall over ideal", "agents1000", "ideal", "", 3.0, absolute=True),
     Row("20,000 deltas: CPU per delta", "stream", "cpu", "µs", 1.5),
     Row("10 deltas: time to the first", "first_delta", "first", "µs", 1.5),
     Row("a result of 5 MB: CPU", "large", "cpu", "ms", 1.3),

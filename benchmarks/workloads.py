@@ -118,14 +118,14 @@ async def asks(bench: Bench) -> Figures:
     return figures | {"ideal": figures["wall"] / 0.2, "cpu": figures["cpu"] / job.asks}
 
 
-async def agents(bench: Bench, count: int) -> Figures:
-    """One parent, `count` sub-agents in one turn, two tool rounds each, at 50 ms; CPU per sub-agent."""
+async def agents(bench: Bench, count: int, delay: float = 0.05, times: int = 5) -> Figures:
+    """One parent, `count` sub-agents in one turn, two tool rounds each; CPU per sub-agent."""
     each = {**bench.side.plan, "rounds": 2}
-    job = Job(bench.side.delegate, {"agents": count, "delay": 0.05, "each": {**each, "delay": 0.05}})
+    job = Job(bench.side.delegate, {"agents": count, "delay": delay, "each": {**each, "delay": delay}})
     warm = Job(bench.side.delegate, {"agents": 2, "each": each})
-    figures = await _measure(bench, job, times=bench.count(5), warm=warm)
+    figures = await _measure(bench, job, times=bench.count(times), warm=warm)
     per = {name: figures[name] / count for name in ("cpu", "memory")}
-    return figures | per | {"ideal": figures["wall"] / 0.25}
+    return figures | per | {"ideal": figures["wall"] / (5 * delay)}
 
 
 async def stream(bench: Bench, count: int, times: int) -> Figures:
@@ -210,6 +210,7 @@ WORKLOADS: dict[str, Callable[[Bench], Awaitable[Figures]]] = {
     "asks": asks,
     "agents64": partial(agents, count=64),
     "agents256": partial(agents, count=256),
+    "agents1000": partial(agents, count=1000, delay=0.2, times=2),
     "stream": deltas,
     "first_delta": first_delta,
     "large": large_result,

@@ -18,7 +18,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,16 +102,22 @@ def run_all(peers: Sequence[str], workloads: Sequence[str], passes: int, quick: 
 
         for side in places if "import" in workloads else ():  # whoever comes first compiles for all
             one(side, "import")
-        for at in range(passes):
-            begin = at * len(places) // passes
-            order = [*places][begin:] + [*places][:begin]
-            for workload in workloads:
-                for side in order:
-                    print(f"pass {at + 1} of {passes}: {workload} of {side}", file=sys.stderr, flush=True)
-                    if (figures := one(side, workload)) is not None:
-                        results.passes[workload].setdefault(side, []).append(figures)
+        with suppress(KeyboardInterrupt):  # what there is by then is told
+            for at, workload, side in _order(passes, workloads, [*places]):
+                print(f"pass {at + 1} of {passes}: {workload} of {side}", file=sys.stderr, flush=True)
+                if (figures := one(side, workload)) is not None:
+                    results.passes[workload].setdefault(side, []).append(figures)
     results.failed = {side: why for side, why in results.failed.items() if why}
     return results
+
+
+def _order(passes: int, workloads: Sequence[str], sides: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Pass, workload, side; each pass begins further on in the sides."""
+    for at in range(passes):
+        begin = at * len(sides) // passes
+        for workload in workloads:
+            for side in [*sides[begin:], *sides[:begin]]:
+                yield at, workload, side
 
 
 def _chosen(parser: argparse.ArgumentParser, given: str | None, all: Sequence[str]) -> list[str]:
