@@ -31,6 +31,8 @@ def model_names(candidates: Iterable[tuple[str, str]]) -> list[str]:
     """
     pairs = [(sanitize(wanted) or "_", identity) for wanted, identity in candidates]
     names = [name if len(name) <= MAX_NAME else hashed(name, identity) for name, identity in pairs]
+    if len(set(names)) == len(names):
+        return names
     salt = ""
     while clashing := _claimed_twice(names, pairs):
         names = [

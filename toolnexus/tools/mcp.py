@@ -112,7 +112,7 @@ class McpSource:
         listening = False
 
         def changed() -> None:
-            if self._server is server and self._adopt(server.tools) and listening:
+            if listening and self._server is server and self._adopt(server.tools):
                 on_change()
 
         self._server = server = McpServer(self.config, changed)

@@ -61,5 +61,7 @@ class ListedTool:
 
     def masked(self, redact: Redactor) -> ListedTool:
         """The same without secrets: a server may write what it was given into its descriptions."""
+        if redact.idle:
+            return self
         description, schema = redact(self.description), redact.within(self.input_schema)
         return replace(self, description=description, input_schema=schema)
