@@ -43,7 +43,7 @@ WORKLOADS = tuple(dict.fromkeys(row.workload for row in ROWS))
 SECONDS = "1"
 """After which no repetition is begun."""
 LONGEST = 60.0
-"""For one measurement of a package; the slowest takes a quarter of that."""
+"""For one measurement; on a quiet machine the slowest takes a quarter of that."""
 _VERSION = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
 
 
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     passes, load = given.passes or (1 if given.quick else 3), os.getloadavg()[0]
     results = run_all(peers, workloads, passes, given.quick, given.cache)
     where = (
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {passes} passes"
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {results.passes_begun} passes"
         f"{', quick' if given.quick else ''}, load {load:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
     print(f"{where}\n\n{markdown(results)}")

@@ -80,6 +80,11 @@ class Results:
     failed: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """Side, then workload (or `install`), then the reason."""
 
+    @property
+    def passes_begun(self) -> int:
+        """How often whatever was measured most often was."""
+        return max((len(figures) for sides in self.passes.values() for figures in sides.values()), default=0)
+
     def figures(self, workload: str, side: str) -> list[dict[str, float]]:
         """Those of each pass, from the first on."""
         return self.passes.get(workload, {}).get(side, [])
@@ -151,15 +156,12 @@ def _table(results: Results) -> str:
 
 def _cell(row: Row, figures: Sequence[Mapping[str, float]], results: Results, side: str) -> str:
     if not figures:
-        return "failed" if side in results.failed else ""
+        return "failed" if {row.workload, "install"} & results.failed.get(side, {}).keys() else ""
     value = f"{number(median([f[row.figure] for f in figures]) * UNITS[row.unit])} {row.unit}".rstrip()
     ours = results.figures(row.workload, "ours")
     pairs = [f[row.figure] / o[row.figure] for f, o in zip(figures, ours, strict=False) if o[row.figure]]
-    return (
-        value
-        if side == "ours" or row.figure in PLAIN or not pairs
-        else f"{value} ({number(median(pairs))} x)"
-    )
+    plain = side == "ours" or row.figure in PLAIN or not pairs
+    return value if plain else f"{value} ({number(median(pairs))} x)"
 
 
 def _goals(goals: Sequence[Mapping[str, Any]]) -> str:

@@ -79,6 +79,22 @@ def test_a_fault_of_ours_ends_the_command_with_status_1(command: Command) -> Non
     assert "**no**" in out and "wrong: turn of ours: wrong results 1" in errors
 
 
+def test_what_was_measured_until_an_interrupt_is_told(command: Command) -> None:
+    """[PERF-08] A quarter of an hour is not lost."""
+    measured = 0
+
+    def figures(side: str, work: str) -> run.Figures:
+        nonlocal measured
+        measured += 1
+        if measured == 3:
+            raise KeyboardInterrupt
+        return {"cpu": 1.0, "first": 1.0}
+
+    status, out, _ = command(figures)
+    assert status == 0 and "1 passes" in out
+    assert "| one turn: CPU | 1,000 ms | 1,000 ms (1 x) |  | failed |" in out
+
+
 @pytest.mark.parametrize("option", ["--peers", "--only"])
 def test_an_unknown_name_is_refused_with_those_that_are(
     option: str, capsys: pytest.CaptureFixture[str]
