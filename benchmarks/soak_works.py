@@ -82,7 +82,7 @@ def model(request: ModelRequest) -> Message:
     """What is asked for: `calls` names the tools of the first turn, then comes `done`."""
     last = request.messages[-1]
     if last.role == "tool":
-        return assistant("done " + " ".join(["failed" if r.is_error else "ok" for r in last.tool_results]))
+        return assistant("done " + " ".join([r.output if r.is_error else "ok" for r in last.tool_results]))
     calls = json.loads(last.text)
     mark = f"{time.perf_counter_ns()}"
     parts = [ToolCallPart(f"{mark}-{n}", name, json.dumps(args)) for n, (name, args) in enumerate(calls)]

@@ -83,6 +83,9 @@ def _new_session() -> ClientSession:
     )
 
 
+KEEP_IDLE = 4.0
+"""Seconds that connections to agents and tool servers stay open unused. Many servers close theirs after five,
+and a request that meets the close on its way fails, without anybody knowing whether it was read."""
 HTTP_POOL: ContextKey[HttpPool] = ContextKey("http_pool")
 """Host value: the connections of the client."""
 

@@ -20,6 +20,10 @@ from toolnexus.serving.options import A2AOptions, Limits, McpOptions, read_hosts
 MOST_CONNECTIONS = 2_000
 """Connections at once; more get 503."""
 
+KEEP_ALIVE = 15
+"""Seconds that an idle connection stays open. Clients keep theirs shorter, most of them five seconds: one that
+is closed while a request is on its way fails it."""
+
 
 class Server:
     """Something that is served."""
@@ -130,6 +134,7 @@ async def _run(
         server_header=False,
         ws="none",
         limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=2,
     )
     server = Quiet(config)

@@ -12,6 +12,7 @@ import httpx
 from a2a.client.errors import A2AClientTimeoutError
 from a2a.utils.errors import A2AError
 
+from toolnexus.protocols.http import KEEP_IDLE
 from toolnexus.runtime.redact import Redactor
 
 MOST_BYTES = 32 << 20
@@ -37,7 +38,13 @@ class Wire(httpx.AsyncClient):
     def __init__(self, headers: Mapping[str, str], timeout: float) -> None:
         patience = httpx.Timeout(timeout, connect=min(_CONNECT, timeout))
         given = {"Accept-Encoding": "identity", **headers}
-        super().__init__(headers=given, timeout=patience, verify=_certificates(), follow_redirects=False)
+        super().__init__(
+            headers=given,
+            timeout=patience,
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEP_IDLE),
+            verify=_certificates(),
+            follow_redirects=False,
+        )
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         try:

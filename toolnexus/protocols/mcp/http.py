@@ -18,6 +18,7 @@ from weakref import WeakSet
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from toolnexus.protocols.http import KEEP_IDLE
 from toolnexus.protocols.mcp.call import CAP
 from toolnexus.protocols.mcp.endpoint import Endpoint
 from toolnexus.protocols.mcp.lenient import MendedStream
@@ -62,7 +63,7 @@ class ContainedClient(httpx2.AsyncClient):
             read=endpoint.timeout * CAP + 5,
             pool=None,
         )
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_IDLE)
         super().__init__(headers=dict(endpoint.headers), timeout=patience, limits=limits)
         self._endpoint = endpoint
         self._redact = redact
