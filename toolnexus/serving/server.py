@@ -21,8 +21,8 @@ MOST_CONNECTIONS = 2_000
 """Connections at once; more get 503."""
 
 KEEP_ALIVE = 15
-"""Seconds that an idle connection stays open. Clients keep theirs shorter, most of them five seconds: one that
-is closed while a request is on its way fails it."""
+"""Seconds that an idle connection stays open. Clients keep theirs shorter, most of them five seconds: one
+that is closed while a request is on its way fails it."""
 
 
 class Server:
