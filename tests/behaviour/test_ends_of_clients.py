@@ -136,3 +136,10 @@ async def test_runs_of_one_key_have_paths_of_their_own() -> None:
         ("main", "kid.c~2"),
         ("main", "kid.c~3"),
     ]
+
+
+@pytest.mark.parametrize("wrong", [7, "look", None])
+def test_what_is_no_tool_is_refused(wrong: Any) -> None:
+    """[DEF-01] With the place and what may stand there."""
+    with pytest.raises(ConfigError, match="is no tool; give a function, a Tool or a ToolSource"):
+        Client(model=FunctionModel(lambda request: "end"), tools=[wrong])

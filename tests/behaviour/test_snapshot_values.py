@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -196,6 +196,7 @@ async def test_items_of_another_form_are_named(waiting: tuple[Client, RunResult]
     job = {"id": "j", "agent": "a", "call": "c", "model": None, "given": True, "waiting": None}
     row = [["main"], "main", "m", usage]
     done = ("frame", "children", 0)
+    unknown: dict[str, Any] = {"zz": {"requests": []}}
     cases: list[tuple[tuple[Any, ...], Any, str]] = [
         (("frame", "path"), [7], "snapshot.frame.path[0] is no text"),
         (("approved",), ["x", 7], "snapshot.approved[1] is no text"),
@@ -224,6 +225,7 @@ async def test_items_of_another_form_are_named(waiting: tuple[Client, RunResult]
             [{**job, "waiting": 1}],
             f"{spot}.waiting is no object",
         ),
+        (("frame", "waiting"), unknown, "the last message has no calls ['zz']"),
         (("frame", "waiting"), {"c": {}}, f"{calls}.c has no 'requests'"),
         (
             ("frame", "waiting"),
@@ -264,3 +266,34 @@ async def test_what_has_ended_comes_back_as_it_was(waiting: tuple[Client, RunRes
     requests = 2 + 2 + 2 + 2 + 1 + 2
     assert last.usage.requests == requests and not last.usage.estimated
     assert last.usage.reasoning_tokens == (requests - 1) * USED.reasoning_tokens
+
+
+async def test_a_value_that_is_no_json_comes_back_as_its_text() -> None:
+    """[RES-05] A typed answer of a run below that ended, when another process goes on."""
+
+    @dataclass
+    class Found:
+        count: int
+
+    def model(request: ModelRequest) -> Any:
+        match request.agent, request.turn:
+            case "main", 1:
+                names = ("typed", "asking")
+                return assistant("", *[call("task", agent=name, prompt="p") for name in names])
+            case "typed", _:
+                return '{"count": 3}'
+            case "asking", 1:
+                return assistant("", call("pay", to="bob"))
+            case _:
+                return "end"
+
+    def one() -> Client:
+        agents = [Agent(name="typed", output_type=Found), Agent(name="asking")]
+        return Client(model=FunctionModel(model), builtins=False, tools=[pay], agents=agents)
+
+    async with asyncio.timeout(30), one() as first, one() as second:
+        before = await first.ask("go")
+        snapshot = json.loads(json.dumps(before.snapshot))
+        after = await second.resume(snapshot, [Answer(id=before.pending[0].id)])
+    assert before.sub_agents[0].output == Found(3)
+    assert after.sub_agents[0].output == after.sub_agents[0].text == '{"count": 3}'

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 PNG = MediaPart("image/png", data="iVBORw0KGgo=")
 PDF = MediaPart("application/pdf", data="JVBERi0x" * 100)
 NOTE = MediaPart("text/plain", data="QUJD" * 100)
+LARGE = MediaPart("image/png", data="iVBORw0KGgoA" * 100)
 FAR = MediaPart("image/png", url="https://example.com/a.png")
 
 
@@ -47,6 +48,7 @@ FAR = MediaPart("image/png", url="https://example.com/a.png")
         (ToolResultPart("c", "r" * 20, media=(PNG, PDF)), 4 + 5 + 1_600 + 1_600 + 4),
         (PNG, 1_600),
         (FAR, 1_600),
+        (LARGE, 1_600),
         (PDF, 1_600 + 800 // 200),
         (NOTE, 400 * 3 // 4 // 4),
     ],

@@ -152,3 +152,52 @@ async def test_a_tool_that_was_not_found_yet_says_how_it_is_called() -> None:
     assert lines[1] == "- draw_size: Zeichnet." and '"size": {"title": "ö"}' in lines[2]
     assert "1 more" in second or "2 more that tool_search finds" in second
     assert "did you mean 'draw_size'" in second
+
+
+async def test_each_place_has_its_worth() -> None:
+    """[CMP-47] A word in a parameter or description counts three, its beginning two and one; a third of the
+    best is enough; a word that few tools have counts for more."""
+    tools = [
+        far("a", "Painting."),
+        far("b", "Does things.", "painted"),
+        far("c", "To paint."),
+        far("d", "Does things.", "paint"),
+        far("e", "Nothing."),
+    ]
+    ((order,), _, _) = await searched(tools, "paint please")
+    assert order == ["c", "d", "b", "a"]
+    tools += [far("paints", "Nothing."), far("paint_it", "Nothing.")]
+    ((order,), _, _) = await searched(tools, "some paint please")
+    assert order == ["paint_it", "paints", "c", "d"]
+    common = [far(f"n{n}", "A common thing.") for n in range(4)]
+    ((order,), _, _) = await searched([*common, far("r", "A rare thing.")], "common or rare")
+    assert order[0] == "r" and len(order) == 5
+
+
+async def declared(tools: list[Tool], most: int) -> tuple[list[str], list[str]]:
+    """The names of what is declared, and of what is deferred."""
+    model = ScriptedModel(["end"])
+    async with Client(model=model, builtins=False, tools=tools, max_declared_tools=most) as client:
+        await client.ask("go")
+    names = [tool.name for tool in model.requests[0].tools]
+    return names, [tool.name for tool in tools if tool.name not in names]
+
+
+async def test_what_is_declared_is_counted_exactly() -> None:
+    """[CMP-45] As many as may be declared are; with one more, builtins, skills and agents stay, then the
+    host's own as long as there is room, and what is far goes."""
+    near = [far(f"own{n}", source="native") for n in range(3)]
+    assert await declared([far("x"), far("y")], 2) == (["x", "y"], [])
+    assert await declared([far("x"), far("y")], 1) == (["tool_search"], ["x", "y"])
+    kinds: Any = ("builtin", "skill", "agent")
+    few = [far(f"{kind}_tool", source=kind) for kind in kinds]
+    names, rest = await declared([near[0], *few, *near[1:], far("x"), far("y", source="http")], 4)
+    assert names == ["own0", "builtin_tool", "skill_tool", "agent_tool", "tool_search"]
+    assert rest == ["own1", "own2", "x", "y"]
+    assert (await declared([*few, *near], 3))[1] == ["own0", "own1", "own2"]
+    model = ScriptedModel(["end"])
+    async with Client(
+        model=model, builtins=False, tools=[far("x"), far("y")], max_declared_tools=1
+    ) as client:
+        await client.ask("go")
+    assert model.requests[0].tools[0].input_schema["properties"]["query"]["minLength"] == 1

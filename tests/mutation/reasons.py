@@ -15,6 +15,7 @@ SAVES = "the outcome is the same: it saves work, or keeps less alive"
 BOUND = "at the bound itself both ways give the same"
 CHOICE = "a number that is a choice: how many are remembered, where a text is cut"
 TOLD = "only what is logged, or suggested in an error, is another"
+LIMITED = "a run that met a limit is incomplete anyway, and the first limit that it met is its limit"
 LENGTHS = "the lengths are equal by construction"
 SURROGATES = "only a text with lone surrogates tells"
 
@@ -37,6 +38,13 @@ RULES: tuple[tuple[str, str, str, str], ...] = (
     ("comparison", "compaction/(parts|kept)", r"(len\(\w+\)|size.*) (<|>|<=|>=) ", BOUND),
     ("", "turn.py:estimated", r"known", "the transcript is counted anew: the same sum"),
     ("constant", "turn.py:_unique", r"seen\.get", "the loop comes to the same number"),
+    ("argument removed", "loop.py|runner.py", r"status=.incomplete|limit=batch.stop", LIMITED),
+    (
+        "argument removed",
+        "ranking.py:_begins",
+        r"key=len",
+        "a beginning sorts before what it begins, by letters, too",
+    ),
     ("constant", "size.py:_media", r"part\.data or", "four characters are no token"),
 )
 """Patterns, then why; the first that fits counts."""

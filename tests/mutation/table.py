@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -77,16 +76,23 @@ def survivors(left: Sequence[Verdict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tried() -> list[Verdict]:
+    """What the last run has tried, and those that it went on with."""
+    return [each for each in verdicts(OUT) if each.status != "unseen"]
+
+
+def report() -> str:
+    """All but the list of survivors."""
+    mutants = {file: len(mutants_of(ROOT, file)) for file in files(ROOT)}
+    every = tried()
+    left = [each for each in every if not each.is_dead]
+    return f"{figures(every, +Counter(mutants))}\n\n{kinds(left)}\n"
+
+
 def main() -> None:
-    mutants = Counter({file: len(mutants_of(ROOT, file)) for file in files(ROOT)})
-    mutants = +mutants
-    tried = [each for each in verdicts(OUT) if each.status != "unseen"]
-    left = [each for each in tried if not each.is_dead]
-    text = f"{BEGIN}\n{figures(tried, mutants)}\n\n{kinds(left)}\n"
     page = PAGE.read_text()
-    PAGE.write_text(re.sub(re.escape(BEGIN) + ".*", lambda _: text, page, flags=re.DOTALL))
-    SURVIVORS.write_text(survivors(left))
-    print(share(tried), "killed;", len(left), "left")
+    PAGE.write_text(page[: page.index(BEGIN)] + f"{BEGIN}\n{report()}")
+    SURVIVORS.write_text(survivors([each for each in tried() if not each.is_dead]))
 
 
 if __name__ == "__main__":

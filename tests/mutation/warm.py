@@ -96,7 +96,7 @@ class Session:
         self.root = root
         self.mutants = mutants
         self.each = each
-        self.seconds = seconds
+        self._end = time.monotonic() + seconds
         self.earlier = earlier
         self.out = out
         self.verdicts: list[Verdict] = []
@@ -278,7 +278,7 @@ class Session:
             for verdict in self.earlier:
                 print(json.dumps(asdict(verdict)), file=log)
             while waiting or running:
-                if time.monotonic() - began > self.seconds:
+                if time.monotonic() > self._end:
                     waiting.clear()
                 while waiting and len(running) < (os.cpu_count() or 1):
                     mutant = waiting.popleft()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -427,6 +428,23 @@ async def test_threads_are_made_when_none_is_idle_and_no_more_than_allowed() -> 
         assert await asyncio.gather(*jobs[:3]) == [0, 1, 2] and jobs[3].cancelled()
         assert len(names) == 3
         assert pool._live == 2
+
+
+async def test_what_a_thread_raises_is_raised_here() -> None:
+    """[ROB-13] As itself; the end of an iterator, which no coroutine can raise, named."""
+
+    def stop_early(_: int) -> None:
+        raise StopIteration
+
+    def fail() -> None:
+        raise KeyError("own")
+
+    pool = ThreadPool(limit=1, idle=1)
+    with pytest.raises(KeyError, match="own"):
+        await pool.run(fail)
+    with pytest.raises(RuntimeError, match=r"stop_early raised StopIteration$") as caught:
+        await pool.run(partial(stop_early, 1))
+    assert isinstance(caught.value.__cause__, StopIteration)
 
 
 def test_what_is_kept_on_disk_is_gone_with_its_client() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, field_serializer
 
 from toolnexus import Client, ConfigError, FunctionModel, OutputError
 from toolnexus.core.model import ModelRequest, OutputSpec
@@ -153,3 +154,21 @@ async def test_a_text_that_is_asked_for_is_given_as_it_is() -> None:
     async with Client(model=FunctionModel(lambda request: 'so: {"ö": "ü"} it is'), builtins=False) as client:
         result = await client.ask("q", output_type={"type": "object"})
     assert json.loads(result.text) == {"ö": "ü"} and result.text == '{"ö": "ü"}'
+
+
+async def test_a_value_that_cannot_be_written_is_shown() -> None:
+    """[TY-08] Serialisers of types are foreign code: where they fail, the text says what the value is."""
+
+    class Odd(BaseModel):
+        level: int
+
+        @field_serializer("level")
+        def broken(self, _: int) -> int:
+            raise ValueError("no")
+
+        def __repr__(self) -> str:
+            return "Odd!"
+
+    async with Client(model=FunctionModel(lambda request: 'it is {"level": 1}'), builtins=False) as client:
+        result = await client.ask("q", output_type=Odd)
+    assert result.output.level == 1 and result.text == '"Odd!"'
