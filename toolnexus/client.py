@@ -16,7 +16,7 @@ from toolnexus.core.suspension import Answer
 from toolnexus.core.usage import Budget, Price
 from toolnexus.engine.agent import Agent, ShouldContinue, as_messages
 from toolnexus.engine.asked import MAIN, Asked
-from toolnexus.engine.conversations import Conversation, Conversations, check_id
+from toolnexus.engine.conversation_id import check_id
 from toolnexus.engine.environment import Environment
 from toolnexus.engine.life import Life, Openable
 from toolnexus.engine.models import Models
@@ -47,6 +47,7 @@ from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from toolnexus.engine.conversations import Conversation
     from toolnexus.graph.services import Services
     from toolnexus.models.prices import Prices
     from toolnexus.tools.instructions import Instructions
@@ -199,8 +200,7 @@ class Client(Openable, Overview, Asked):
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
         self._asker: Asker | None = None
-        self._conversations = Conversations(self._store, self._redact, self._sources.withdraw)
-        ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._conversations.settle)
+        ends = (self._store.aclose, self._models.aclose, self._sources.aclose, self._settle)
         self._life = Life(start=self._start, ends=ends, release=self._release)
 
     # ---- asking
@@ -377,6 +377,8 @@ class Client(Openable, Overview, Asked):
 
     def conversation(self, id: str) -> Conversation:
         """A handle: `messages`, `sub_agents`, `ask`, `pending`, `discard_pending`, `delete`."""
+        from toolnexus.engine.conversations import Conversation
+
         check_id(id)
         return Conversation(id, self._conversations, self.ask)
 

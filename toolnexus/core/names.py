@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 MAX_NAME = 64
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+
+
+def is_name(text: str) -> bool:
+    """Whether a model can call something so: 1 to 64 of `[A-Za-z0-9_-]`."""
+    return 0 < len(text) <= MAX_NAME and _SAFE.issuperset(text)
 
 
 def sanitize(name: str) -> str:
     """`name` with every character outside `[A-Za-z0-9_-]` replaced by `_`."""
-    return _UNSAFE.sub("_", name)
+    return "".join([character if character in _SAFE else "_" for character in name])
 
 
 def hashed(name: str, identity: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.engine.agent import Agent
-from toolnexus.engine.conversations import CONVERSATION, CONVERSATIONS, Body, Conversations, check_id
+from toolnexus.engine.conversation_id import CONVERSATION, CONVERSATIONS, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
 from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
 from toolnexus.engine.stream import raise_error
@@ -24,7 +24,6 @@ from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.run import Run
-from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
 from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
 from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS, SECRET_ENV
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from toolnexus.core.events import Event
     from toolnexus.core.messages import Message
     from toolnexus.core.suspension import Answer
+    from toolnexus.engine.conversations import Body, Conversations
     from toolnexus.engine.life import Life
     from toolnexus.engine.models import Models
     from toolnexus.engine.roster import Roster
@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from toolnexus.models.prices import Prices
     from toolnexus.runtime.emitter import Emitter
     from toolnexus.runtime.redact import Redactor
+    from toolnexus.runtime.snapshot import Snapshot
     from toolnexus.runtime.spill import Spill
+    from toolnexus.stores.base import Store
     from toolnexus.tools.gather import Sources
 
 MAIN = "main"
@@ -63,7 +65,7 @@ class Asked:
     _new_run: Callable[..., Run]
     _spill: Spill
     _processes: ProcessGroups
-    _conversations: Conversations
+    _store: Store
     _on_request: OnRequest | None
     _asker: Asker | None
     _life: Life
@@ -73,6 +75,15 @@ class Asked:
         from toolnexus.engine.runner import LocalRunner
 
         return LocalRunner()
+
+    @cached_property
+    def _conversations(self) -> Conversations:
+        from toolnexus.engine.conversations import Conversations
+
+        return Conversations(self._store, self._redact, self._sources.withdraw)
+
+    async def _settle(self) -> None:
+        await self._conversations.settle()
 
     def _target(self, target: Runnable | str) -> Runnable:
         expect("target", target, (str, Runnable), "give an Agent, its registered name, or another Runnable")
@@ -240,6 +251,8 @@ class Asked:
         values: Mapping[ContextKey[Any], Any],
         reader: Callable[[Event], None] | None = None,
     ) -> RunResult:
+        from toolnexus.runtime.snapshot import Snapshot, as_answers, taken
+
         given = as_answers(answers)
         if isinstance(waiting, RunResult):
             if waiting.snapshot is None:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from weakref import WeakValueDictionary
 
 from toolnexus.core.messages import Message, Prompt, close_transcript
-from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.core.suspension import Answer, Request
 from toolnexus.engine.record import Record
 from toolnexus.engine.stored import INTERRUPTED, StoredRun, given_up, has_ended, is_taken
-from toolnexus.engine.transcripts import RESERVED, Transcripts
-from toolnexus.errors import ConfigError, RunError, StoreConflict, StoreError
-from toolnexus.runtime.context import ContextKey
+from toolnexus.engine.transcripts import Transcripts
+from toolnexus.errors import RunError, StoreConflict, StoreError
 from toolnexus.runtime.redact import Redactor
 from toolnexus.runtime.snapshot import Snapshot, taken
 from toolnexus.stores.base import Store
@@ -387,19 +385,3 @@ class Conversation:
     async def delete(self) -> None:
         """Remove the conversation from the store, and the runs below it."""
         await self._conversations.delete(self.id)
-
-
-CONVERSATIONS: ContextKey[Conversations] = ContextKey("conversations")
-"""The conversations of the client, for steps that continue one."""
-
-
-def check_id(conversation: object) -> None:
-    """Raises `ConfigError` for what is no id; None is none."""
-    if conversation is not None:
-        expect("conversation", conversation, str, "give its id as text, such as str(user_id)")
-    if isinstance(conversation, str) and conversation.startswith(RESERVED):
-        raise ConfigError(f"conversation {conversation!r}: ids that begin with {RESERVED!r} are taken")
-
-
-CONVERSATION: ContextKey[str] = ContextKey("conversation")
-"""The id of the conversation that a run is part of."""

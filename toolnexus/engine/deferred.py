@@ -14,9 +14,9 @@ from typing import Any
 from toolnexus.core.names import did_you_mean, listed
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.engine.ranking import Ranking
+from toolnexus.engine.view import TOOL_SEARCH
 from toolnexus.runtime.context import Frame, ToolContext
 
-NAME = "tool_search"
 MOST_FOUND = 10
 _LONGEST_DESCRIPTION = 300
 _MOST_GROUPS = 30
@@ -71,7 +71,7 @@ class Deferred:
         self._ranking: Ranking | None = None
         groups = Counter([tool.origin or tool.source for tool in tools])
         self._groups = _listed_groups(groups)
-        name = NAME
+        name = TOOL_SEARCH
         while name in taken or name in self._tools:
             name += "_"
         about = _ABOUT.format(count=len(tools), groups=self._groups, most=MOST_FOUND)

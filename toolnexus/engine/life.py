@@ -10,12 +10,14 @@ import atexit
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
 from toolnexus.engine.asks import Asks
 from toolnexus.errors import ConfigError
-from toolnexus.runtime.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from toolnexus.runtime.loop_thread import LoopThread
 
 T = TypeVar("T")
 
@@ -104,6 +106,8 @@ class Life:
         if self._closed:
             raise ConfigError(_CLOSED)
         if self._thread is None:
+            from toolnexus.runtime.loop_thread import LoopThread
+
             self._thread = LoopThread("toolnexus")
             _on_threads.add(self)
         return self._thread.call(work())

@@ -10,11 +10,12 @@ from typing import Any
 from toolnexus.core.messages import Message, ToolCallPart, close_transcript, user
 from toolnexus.core.model import ModelResponse
 from toolnexus.engine.agent import Agent, as_messages
+from toolnexus.engine.answering import Answering
 from toolnexus.engine.background import hand_over, restore
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.dispatch import run_tool_calls
 from toolnexus.engine.environment import ENVIRONMENT, MODEL, Environment
-from toolnexus.engine.output import OUTPUT, Answering
+from toolnexus.engine.output import OUTPUT
 from toolnexus.engine.runner import result_of
 from toolnexus.engine.turn import model_turn
 from toolnexus.engine.view import View

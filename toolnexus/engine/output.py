@@ -1,7 +1,7 @@
-"""Typed answers: what a run must answer with, how its text is read, and the one repair.
+"""Typed answers: what a run must answer with.
 
-Above: the loop and the client. Below: `output_types` (pydantic) and `output_schema` (JSON Schema), each
-loaded when the first of its kind is asked for; `output_text` finds the JSON in a text.
+Above: the client, and `answering`, which reads what a run says. Below: `output_types` (pydantic) and
+`output_schema` (JSON Schema), each loaded when the first of its kind is asked for.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from toolnexus.core.messages import Message, user
-from toolnexus.engine.output_text import ABSENT, json_values, whole
-from toolnexus.errors import ConfigError, OutputError
-from toolnexus.runtime.context import ContextKey, Frame, Outcome
+from toolnexus.errors import ConfigError
+from toolnexus.runtime.context import ContextKey
 
 if TYPE_CHECKING:
     from toolnexus.core.model import OutputSpec
@@ -100,89 +98,3 @@ def _of_type(hint: Any) -> OutputType:
     from toolnexus.engine.output_types import TypedOutput
 
     return TypedOutput(hint)
-
-
-class Answering:
-    """The typed answer of one run."""
-
-    def __init__(self, kind: OutputType, frame: Frame) -> None:
-        self._kind = kind
-        self._frame = frame
-        self._repairing = False
-        frame.typed = True
-
-    @classmethod
-    def of(cls, kind: OutputType | None, frame: Frame) -> Answering | None:
-        """None when the run answers with any text."""
-        return None if kind is None else cls(kind, frame)
-
-    @property
-    def spec(self) -> OutputSpec:
-        return self._kind.spec
-
-    def outcome(self, message: Message) -> Outcome | None:
-        """The end of the run when `message` holds its answer.
-
-        None when it does not: then the transcript asks for a better one. Raises `OutputError` when
-        that was asked for already.
-        """
-        try:
-            value = read(self._kind, message.text)
-        except Misfit as misfit:
-            problems = tuple(misfit.problems[:MAX_PROBLEMS])
-            if self._repairing:
-                raise OutputError(self.spec.name, problems) from None
-            self._repairing = True
-            self._frame.transcript.append(user(self._repair(message, problems)))
-            return None
-        self._repairing = False
-        return Outcome(output=value, text=self._text(message, value))
-
-    def _repair(self, message: Message, problems: tuple[str, ...]) -> str:
-        lines = ["Your answer does not fit what was asked for:", *[f"- {line}" for line in problems]]
-        lines.append("Give the whole answer again, as JSON that fits.")
-        if not any(True for _ in json_values(message.text)):  # perhaps it was never told the form
-            lines.append(self.spec.instructions)
-        return "\n".join(lines)
-
-    def _text(self, message: Message, value: Any) -> str | None:
-        """The value as JSON, for whoever reads the run's text; None when that is what the model wrote."""
-        data = self._kind.to_json(value)
-        return None if whole(message.text) == data else json.dumps(data, ensure_ascii=False)
-
-
-def read(kind: OutputType, text: str) -> Any:
-    """The value of type `kind` that `text` holds. Raises `Misfit`."""
-    first: Misfit | None = None
-    for data in _readings(kind, text):
-        try:
-            return kind.value(data)
-        except Misfit as misfit:
-            first = first or misfit
-        except RecursionError:
-            first = first or Misfit(["the answer is nested too deeply"])
-    if first is not None:
-        raise first
-    if not text.strip():
-        raise Misfit(["the answer is empty"])
-    raise Misfit([f"the answer holds no JSON object: {_excerpt(text)}"])
-
-
-def _readings(kind: OutputType, text: str) -> list[dict[str, Any]]:
-    """What `text` may mean, the likeliest first."""
-    found: list[dict[str, Any]] = []
-    for data in json_values(text):
-        if isinstance(data, dict):
-            members = cast("dict[str, Any]", data)
-            if not kind.wrapped or members.keys() == {VALUE}:
-                found.append(members)
-        if kind.wrapped:
-            found.append({VALUE: data})
-    if kind.wrapped and text.strip() and isinstance(whole(text), (str, int, float, bool, type(ABSENT))):
-        found.append({VALUE: text.strip()})  # a text that is not written as JSON
-    return found
-
-
-def _excerpt(text: str) -> str:
-    text = " ".join(text.split())
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")

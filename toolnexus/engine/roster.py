@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from toolnexus.core.names import did_you_mean, sanitize
 from toolnexus.core.tools import Tool
 from toolnexus.engine.agent import Agent
-from toolnexus.engine.deferred import NAME as TOOL_SEARCH
 from toolnexus.engine.scope import Known, Scope
+from toolnexus.engine.view import TOOL_SEARCH
 from toolnexus.errors import ConfigError, NameConflict, UnknownNames
 from toolnexus.runtime.context import Runnable, RunSettings
 from toolnexus.tools.builtin.catalog import NAMES as BUILTINS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from toolnexus.core.names import MAX_NAME, did_you_mean, sanitize
+from toolnexus.core.names import MAX_NAME, did_you_mean, is_name, sanitize
 from toolnexus.core.options import unknown_key
 from toolnexus.core.tools import Tool
 from toolnexus.core.values import frozen
@@ -27,7 +26,6 @@ ToolSpec = Tool | ToolSource | Callable[..., Any]
 
 _KINDS = {"mcp": "mcp", "skill": "skills", "builtin": "builtins"}
 _KEYS = ("mcp", "skills", "builtins", "native")
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 @frozen(kw_only=True)
@@ -216,7 +214,7 @@ def as_tool(entry: Any, where: str) -> Tool | ToolSource:
 
     Raises `ConfigError` for anything else, and for a tool whose name no model can call.
     """
-    if isinstance(entry, Tool) and not _NAME.fullmatch(entry.name):
+    if isinstance(entry, Tool) and not is_name(entry.name):
         raise ConfigError(
             f"{where}: tool name {entry.name!r} is not allowed; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"
         )

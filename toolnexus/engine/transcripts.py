@@ -14,14 +14,12 @@ from dataclasses import replace
 
 from toolnexus.core.messages import Message, user
 from toolnexus.core.result import RunResult
+from toolnexus.engine.conversation_id import RESERVED
 from toolnexus.errors import StoreConflict, StoreError
 from toolnexus.runtime.past import Past, Path
 from toolnexus.stores.base import Store
 
 logger = logging.getLogger("toolnexus.conversations")
-
-RESERVED = "sub-agents:"
-"""How the ids of these records begin; a conversation is not called so."""
 
 
 class Transcripts:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolnexus.core.tools import Tool
 from toolnexus.core.values import frozen
-from toolnexus.engine.deferred import Deferred, split
 from toolnexus.runtime.context import Frame
 from toolnexus.tools.toolkit import unknown_tool
+
+if TYPE_CHECKING:
+    from toolnexus.engine.deferred import Deferred
+
+TOOL_SEARCH = "tool_search"
+"""The tool that finds those which are not declared."""
 
 
 @frozen(kw_only=True)
@@ -47,6 +53,8 @@ class View:
         """This view with at most `most` tools declared from the start, and itself when that is enough."""
         if most is None or len(self.tools) <= most:
             return self
+        from toolnexus.engine.deferred import Deferred, split
+
         stay, rest = split(self.tools, most)
         if not rest:
             return self

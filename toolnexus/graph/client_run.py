@@ -16,7 +16,7 @@ from toolnexus.core.suspension import Answer, Request
 from toolnexus.core.usage import Usage
 from toolnexus.core.wire import message_from_json, message_to_json
 from toolnexus.engine.agent import as_messages
-from toolnexus.engine.conversations import CONVERSATION
+from toolnexus.engine.conversation_id import CONVERSATION
 from toolnexus.errors import ErrorKind, LimitReached
 from toolnexus.graph.board import INTERRUPTED_NODE, MAIN_CHANNEL, Board, BoardSnapshot, copied
 from toolnexus.graph.build import token

@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from toolnexus.errors import ModelConnectionError, ModelError, ModelResponseError
 from toolnexus.models.keys import check_url
-from toolnexus.models.sse import DONE, EventSplitter, parse_event
 from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
 from toolnexus.protocols.http import HttpPool, check_headers, proxy_of
 from toolnexus.runtime.redact import Redactor
@@ -110,6 +109,8 @@ class HttpWire:
         return read(data, kind)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
+        from toolnexus.models.sse import DONE, EventSplitter, parse_event
+
         host = self._host
         self._in_flight += 1
         try:

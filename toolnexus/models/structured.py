@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolnexus.core.messages import Part, TextPart, ToolCallPart
-from toolnexus.core.schema import original_keys
 from toolnexus.core.strict_json import decode
 from toolnexus.core.tools import Tool
 from toolnexus.errors import ConfigError, ModelHTTPError
@@ -30,9 +29,9 @@ ANSWER = "final_answer"
 _ORDER: tuple[Way, ...] = ("native", "tool", "prompt")
 
 _NO_FORMAT = r"response.?format|output.?(?:config|format)|schema|structured|json.?mode|mime.?type|grammar"
-_REFUSALS: dict[Way, tuple[tuple[int, ...], re.Pattern[str]]] = {
-    "native": ((400, 422), re.compile(_NO_FORMAT, re.IGNORECASE)),
-    "tool": ((400, 404, 422), re.compile("tool|function", re.IGNORECASE)),
+_REFUSALS: dict[Way, tuple[tuple[int, ...], str]] = {
+    "native": ((400, 422), _NO_FORMAT),
+    "tool": ((400, 404, 422), "tool|function"),
 }
 """The errors that say that an endpoint does not have a way."""
 
@@ -93,7 +92,7 @@ class Ways:
 
 def _is_refusal(way: Way, error: ModelHTTPError) -> bool:
     statuses, words = _REFUSALS[way]
-    return error.status in statuses and words.search(str(error)) is not None
+    return error.status in statuses and re.search(words, str(error), re.IGNORECASE) is not None
 
 
 def _is_prose(response: ModelResponse) -> bool:
@@ -166,6 +165,8 @@ def _spoken(response: ModelResponse, tool: Tool, request: ModelRequest) -> Model
 
 
 def _arguments(call: ToolCallPart, tool: Tool) -> str:
+    from toolnexus.core.schema import original_keys
+
     keys = original_keys(tool)
     text = call.arguments or "{}"
     if not keys:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -38,11 +38,14 @@ T = TypeVar("T")
 _ABSENT = object()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen()
 class ContextKey(Generic[T]):
     """Typed key of a host value. Compared by identity."""
 
     name: str
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 DEPS: ContextKey[Any] = ContextKey("deps")

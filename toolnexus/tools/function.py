@@ -10,12 +10,11 @@ import asyncio
 import functools
 import inspect
 import json
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from toolnexus.core.names import MAX_NAME
+from toolnexus.core.names import MAX_NAME, is_name
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import ToolContext
@@ -29,7 +28,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 class FunctionTool(Tool, Generic[P, R]):
@@ -77,7 +75,7 @@ class FunctionTool(Tool, Generic[P, R]):
             validate=self._check,
             idempotent=idempotent,
         )
-        if not _NAME.fullmatch(self.name):
+        if not is_name(self.name):
             raise ConfigError(
                 f"tool name {self.name!r} is not allowed; give name= with 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"
             )

@@ -15,11 +15,17 @@ from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ToolContext
 
 EMPTY = inspect.Parameter.empty
-_SECTION = re.compile(
+_SECTION = (
     r"^[ \t]*(?:(?:Args|Arguments|Parameters|Params|Other Parameters|Returns|Return|Yields|Raises|Attributes)"
-    r"(?::[ \t]*$|[ \t]*\n[ \t]*-{3,})|:(?:param|arg|type|returns?|rtype|raises?)\b)",
-    re.MULTILINE,
+    r"(?::[ \t]*$|[ \t]*\n[ \t]*-{3,})|:(?:param|arg|type|returns?|rtype|raises?)\b)"
 )
+
+
+def _first_section(doc: str) -> re.Match[str] | None:
+    """Where arguments and the like begin in a docstring."""
+    if ":" not in doc and "---" not in doc:  # most have none, and the pattern takes long to compile
+        return None
+    return re.search(_SECTION, doc, re.MULTILINE)
 
 
 class Signature:
@@ -62,7 +68,7 @@ class Signature:
     def description(self) -> str:
         """The docstring up to its first section."""
         text = self._doc
-        section = _SECTION.search(text)
+        section = _first_section(text)
         return text[: section.start()].strip() if section else text
 
     @property
@@ -85,7 +91,7 @@ class Signature:
 
     def docs(self) -> dict[str, str]:
         """What the docstring says of each parameter: Google, NumPy and reST styles."""
-        if not _SECTION.search(self._doc):
+        if not _first_section(self._doc):
             return {}
         import docstring_parser
 

@@ -10,7 +10,7 @@ from toolnexus.core.messages import MediaPart, Message, TextPart
 from toolnexus.core.options import expect
 from toolnexus.core.result import RunResult
 from toolnexus.engine.agent import Agent
-from toolnexus.engine.conversations import CONVERSATIONS, check_id
+from toolnexus.engine.conversation_id import CONVERSATIONS, check_id
 from toolnexus.engine.delegate import MODEL_OVERRIDE
 from toolnexus.engine.environment import ENVIRONMENT
 from toolnexus.engine.output import OUTPUT, output_type_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from toolnexus.core.tools import Execute, Tool
@@ -20,19 +21,22 @@ REPEATABLE = frozenset({"glob", "grep", "question", "read", "todowrite", "webfet
 
 def builtin_tools() -> list[Tool]:
     """The builtins implemented here, sorted by name, `source="builtin"`."""
-    return [_tool(name) for name in NAMES if name not in BOUND_ELSEWHERE]
+    return [_Builtin(name) for name in NAMES if name not in BOUND_ELSEWHERE]
 
 
-def _tool(name: str) -> Tool:
-    known = definition(name)
-    return Tool(
-        name,
-        known.description,
-        known.input_schema,
-        _bound(name),
-        source="builtin",
-        idempotent=name in REPEATABLE,
-    )
+class _Builtin(Tool):
+    """Its definition is read when it is first declared or called: a client knows all of them by name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "", {}, _bound(name), source="builtin", idempotent=name in REPEATABLE)
+
+    @property
+    def description(self) -> str:
+        return definition(self.original_name).description
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        return definition(self.original_name).input_schema
 
 
 def _bound(name: str) -> Execute:

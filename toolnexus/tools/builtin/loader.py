@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def folder() -> Path:
 @functools.cache
 def names() -> tuple[str, ...]:
     """Every builtin that is defined, sorted."""
-    return tuple(sorted([path.stem for path in folder().glob("*.json")]))
+    return tuple(sorted([name[:-5] for name in os.listdir(folder()) if name.endswith(".json")]))
 
 
 @functools.cache
