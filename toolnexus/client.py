@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -36,7 +35,6 @@ from toolnexus.runtime.context import (
 from toolnexus.runtime.counts import Counts
 from toolnexus.runtime.questions import Asker, OnRequest
 from toolnexus.runtime.redact import Redactor
-from toolnexus.runtime.run import Run
 from toolnexus.runtime.spill import Spill
 from toolnexus.stores.base import Store
 from toolnexus.stores.memory import MemoryStore
@@ -187,16 +185,15 @@ class Client(Openable, Overview, Asked):
             self._redact.add(secret)
 
         self._spill = Spill()
-        self._new_run = partial(
-            Run,
-            max_depth=max_sub_agent_depth,
-            max_sub_agents=max_sub_agents,
-            concurrency=(budget or Budget()).concurrency,
-            redact=self._redact,
-            spill=self._spill,
-            counts=self._counts,
-            prices=self._prices,
-        )
+        self._of_run = {
+            "max_depth": max_sub_agent_depth,
+            "max_sub_agents": max_sub_agents,
+            "concurrency": (budget or Budget()).concurrency,
+            "redact": self._redact,
+            "spill": self._spill,
+            "counts": self._counts,
+            "prices": self._prices,
+        }
         self._processes = ProcessGroups()
         self._store = store or MemoryStore()
         self._asker: Asker | None = None

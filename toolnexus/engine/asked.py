@@ -23,8 +23,6 @@ from toolnexus.errors import ConfigError, RunError
 from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
-from toolnexus.runtime.run import Run
-from toolnexus.telemetry.choose import followers
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
 from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS, SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
@@ -42,8 +40,10 @@ if TYPE_CHECKING:
     from toolnexus.models.prices import Prices
     from toolnexus.runtime.emitter import Emitter
     from toolnexus.runtime.redact import Redactor
+    from toolnexus.runtime.run import Run
     from toolnexus.runtime.snapshot import Snapshot
     from toolnexus.runtime.spill import Spill
+    from toolnexus.runtime.tracing import Tracing
     from toolnexus.stores.base import Store
     from toolnexus.tools.gather import Sources
 
@@ -62,7 +62,8 @@ class Asked:
     _roster: Roster
     _redact: Redactor
     _prices: Prices | None
-    _new_run: Callable[..., Run]
+    _of_run: Mapping[str, Any]
+    """What is the same for every run."""
     _spill: Spill
     _processes: ProcessGroups
     _store: Store
@@ -81,6 +82,14 @@ class Asked:
         from toolnexus.engine.conversations import Conversations
 
         return Conversations(self._store, self._redact, self._sources.withdraw)
+
+    @cached_property
+    def _for_runs(self) -> tuple[type[Run], Callable[[str | None, Redactor], Tracing | None]]:
+        """What every ask needs, and a client that is never asked does not load."""
+        from toolnexus.runtime.run import Run
+        from toolnexus.telemetry.choose import followers
+
+        return Run, followers
 
     async def _settle(self) -> None:
         await self._conversations.settle()
@@ -185,7 +194,9 @@ class Asked:
             from toolnexus.runtime.emitter import Emitter
 
             emit = Emitter(reader)
-        return self._new_run(runner=self._runner, emit=emit, tracing=followers(conversation, self._redact))
+        new_run, followers = self._for_runs
+        tracing = followers(conversation, self._redact)
+        return new_run(runner=self._runner, emit=emit, tracing=tracing, **self._of_run)
 
     def _host(self) -> dict[ContextKey[Any], Any]:
         skills = self._sources.skills

@@ -11,7 +11,6 @@ from toolnexus.core.usage import Budget
 from toolnexus.errors import ConfigError
 from toolnexus.models.registry import checked_model
 from toolnexus.runtime.context import RunSettings
-from toolnexus.runtime.hooks import HookSet
 from toolnexus.stores.base import Store
 
 if TYPE_CHECKING:
@@ -46,7 +45,10 @@ def run_settings(
         if isinstance(hook, type):
             name = hook.__name__
             raise ConfigError(f"{where}hooks holds the class {name}; give an object: {name}()")
-    HookSet(given)
+    if given:
+        from toolnexus.runtime.hooks import HookSet
+
+        HookSet(given)
     return RunSettings(
         budget=budget,
         hooks=given,

@@ -18,7 +18,6 @@ from toolnexus.core.names import MAX_NAME, is_name
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, ToolError
 from toolnexus.runtime.context import ToolContext
-from toolnexus.runtime.threads import run_in_thread
 from toolnexus.tools.signature import Signature, plain
 
 if TYPE_CHECKING:
@@ -124,6 +123,8 @@ class FunctionTool(Tool, Generic[P, R]):
         if self._is_async:
             return self._output(await fn(*args, **kwargs))
         if self._thread:
+            from toolnexus.runtime.threads import run_in_thread
+
             try:
                 value = await run_in_thread(functools.partial(fn, *args, **kwargs))
             except asyncio.CancelledError:
