@@ -79,7 +79,7 @@ class Tool:
         idempotent: bool = False,
     ) -> None:
         self.name = name
-        self._description = description
+        self.description = description
         self._input_schema = input_schema
         self.execute = execute
         self.source: Source = source
@@ -98,10 +98,6 @@ class Tool:
         twin = copy.copy(self)
         twin.name = name
         return twin
-
-    @property
-    def description(self) -> str:
-        return self._description
 
     @property
     def input_schema(self) -> Mapping[str, Any]:

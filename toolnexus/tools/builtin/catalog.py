@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from toolnexus.core.tools import Execute, Tool
@@ -29,8 +30,9 @@ class _Builtin(Tool):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "", {}, _bound(name), source="builtin", idempotent=name in REPEATABLE)
+        del self.description
 
-    @property
+    @cached_property
     def description(self) -> str:
         return definition(self.original_name).description
 
