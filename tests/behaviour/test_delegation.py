@@ -23,6 +23,7 @@ from toolnexus import (
     tool,
 )
 from toolnexus.core.messages import ToolCallPart
+from toolnexus.engine.environment import MOST_VIEWS
 from toolnexus.testing import call
 
 pytestmark = pytest.mark.anyio
@@ -530,3 +531,14 @@ async def test_a_denial_covers_tools_that_come_later() -> None:
         await c.ask("go")
         assert "srv_new" in c.toolkit.names()
     assert offers == [["list_more"], ["list_more"]]
+
+
+async def test_agents_that_are_made_for_one_run_are_offered_what_is_theirs() -> None:
+    """[SUB-04] However many there were: what is known of one is taken for no other, and not kept for ever."""
+    tools = [Tool(name, name, {"type": "object"}, noop.execute) for name in ("one", "two")]
+    model = FunctionModel(lambda request: " ".join([t.name for t in request.tools]))
+    async with Client(model=model, builtins=False, tools=tools) as client:
+        for n in range(MOST_VIEWS + 20):
+            name = ("one", "two")[n % 2]
+            assert (await client.run(Agent(name="x", tools=[name]), "go")).text == name
+        assert len(client._environment._views) <= MOST_VIEWS

@@ -256,23 +256,29 @@ def test_a_relayed_tool_has_no_name_of_a_builtin() -> None:
         relay_tool("bash", "Run a command on the machine of the user.")
 
 
-async def test_a_tool_that_asks_beside_relayed_calls_asks_for_itself() -> None:
-    """[RES-31] Its question does not wait for theirs, nor theirs for it."""
+@pytest.mark.parametrize("kind", ["approval", "tool_call"])
+async def test_a_tool_that_asks_beside_relayed_calls_asks_for_itself(kind: str) -> None:
+    """[RES-31] Its question does not wait for theirs, nor theirs for it, not even one of the same kind."""
     asked: list[Request] = []
 
     @tool
     async def deploy(ctx: ToolContext) -> Any:
         """Deploy."""
-        return pending(kind="approval", prompt="deploy?") if ctx.answer is None else "deployed"
+        calls: dict[str, Any] = {"calls": [{"id": "other", "name": "far", "input": {}, "arguments": "{}"}]}
+        return pending(kind=kind, prompt="deploy?", data=calls) if ctx.answer is None else "deployed"
 
     async def on_request(request: Request) -> Answer:
         asked.append(request)
-        data = results(("c1", "opened"), ("c2", "here")) if request.kind == "tool_call" else None
+        ids = [entry["id"] for entry in (request.data or {})["calls"]]
+        data = results(*[(id, {"c1": "opened", "c2": "here", "other": ""}[id]) for id in ids])
         return Answer(id=request.id, data=data)
 
     turn = reply("", BOTH[0], call("deploy", id="d"), BOTH[1])
     async with asyncio.timeout(5):
         async with client(turn, "end", tools=[OPEN, LOCATE, deploy], on_request=on_request) as c:
             result = await c.ask("go")
-    assert sorted(request.kind for request in asked) == ["approval", "tool_call"]
+    assert sorted(request.prompt for request in asked) == [
+        "deploy?",
+        'open_page with {"place": "home"}; locate with {}',
+    ]
     assert outputs(result) == [(False, "opened"), (False, "deployed"), (False, "here")]
