@@ -334,6 +334,12 @@ print(status, [m.text for m in messages])
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 def test_a_forked_process_gets_connections_of_its_own(place: Any) -> None:
     """[ST-58] A store that was used before a fork works in the child and still in the parent."""
-    command = [sys.executable, "-W", "error::ResourceWarning", "-c", FORKER, place.address]
+    options = [
+        "-W",
+        "error::ResourceWarning",
+        "-W",
+        "ignore::DeprecationWarning:__main__",
+    ]  # of fork with threads
+    command = [sys.executable, *options, "-c", FORKER, place.address]
     out = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert (out.stdout, out.stderr) == ("0 ['parent', 'child']\n", "")
