@@ -155,7 +155,7 @@ class Terminal:
     def send(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
-    def expect(self, text: str, seconds: float = 20.0, after: int = 0) -> int:
+    def expect(self, text: str, seconds: float = 60.0, after: int = 0) -> int:
         """Read until `text` has come beyond position `after`; gives the position behind it."""
         end = time.monotonic() + seconds
         while (at := self.output.find(text, after)) < 0:
@@ -163,7 +163,7 @@ class Terminal:
                 raise AssertionError(f"no {text!r} in {self.output[after:]!r}")
         return at + len(text)
 
-    def wait(self, seconds: float = 20.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """Read to the end; gives the exit code."""
         end = time.monotonic() + seconds
         while self.read(max(end - time.monotonic(), 0.0)):

@@ -81,7 +81,7 @@ def test_a_document_is_served_until_a_signal(warm: Warm, tmp_path: Path) -> None
             children = below(process.pid)
             assert children
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 128 + signal.SIGTERM
+            assert process.wait() == 128 + signal.SIGTERM
             assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
             assert "Traceback" not in process.stderr.read()
 
@@ -97,7 +97,7 @@ def test_tools_are_served_over_pipes_without_a_model(warm: Warm, tmp_path: Path)
         assert {t["name"] for t in answers[1]["result"]["tools"]} == {"question", "read", "grep", "glob"}
         process.stdin.close()
         rest, errors = process.stdout.read(), process.stderr.read()
-        assert process.wait(20) == 0
+        assert process.wait() == 0
     assert rest == "" and "Traceback" not in errors
     assert "there is no model" in errors
 
@@ -124,7 +124,7 @@ def test_a_workflow_is_served_without_a_document(warm: Warm, tmp_path: Path) -> 
                 task = http.post("/v1/message:send", json={"message": message}).json()["task"]
                 assert task["artifacts"][0]["parts"][0]["data"] == 4
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 128 + signal.SIGTERM
+            assert process.wait() == 128 + signal.SIGTERM
         with program(warm, tmp_path, *options, "--stdio") as process:
             call = {"name": "count", "arguments": {"prompt": "hello"}}
             for message in (*HELLO, {"method": "tools/call", "id": 2, "params": call}):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def program(warm: Warm) -> AsyncGenerator[Piped]:
     with warm.piped(STDIO, env=ENVIRONMENT) as process:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             yield process
 
 
@@ -39,7 +39,7 @@ async def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) ->
     with noise.open("w") as errors:
         parameters = StdioServerParameters(command=sys.executable, args=["-c", STDIO], env=ENVIRONMENT)
         transport = stdio_client(parameters, errlog=errors)
-        async with asyncio.timeout(30), McpClient(transport, message_handler=_strict) as caller:
+        async with asyncio.timeout(120), McpClient(transport, message_handler=_strict) as caller:
             assert caller.protocol_version == "2026-07-28"
             assert [tool.name for tool in (await caller.list_tools()).tools] == ["add", "hang"]
             (block,) = (await caller.call_tool("add", {"a": 1, "b": 2})).content
