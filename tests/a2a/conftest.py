@@ -4,11 +4,13 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.a2a.remote_server import Seen, agents
+from tests.a2a.seen import Seen
 
 
 @pytest.fixture(scope="module")
 def served() -> Generator[tuple[str, Seen]]:
+    from tests.a2a.remote_server import agents  # the SDK's server and a database: a second, for these alone
+
     with agents() as server:
         yield server
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.a2a.remote_server import Seen
+from tests.a2a.seen import Seen
 from tests.warm import Warm
 from toolnexus.config.document import Document
 from toolnexus.testing import ScriptedEndpoint, Turn

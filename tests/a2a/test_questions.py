@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.a2a.remote_server import LIMIT, VARIANTS, Seen
+from tests.a2a.seen import LIMIT, VARIANTS, Seen
 from toolnexus import (
     Answer,
     Client,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.a2a.remote_server import PNG, VARIANTS, Seen, card
+from tests.a2a.seen import PNG, VARIANTS, Seen
 from toolnexus import (
     Agent,
     Budget,
@@ -122,6 +122,8 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
 async def test_a_card_is_found_wherever_it_may_be(base: str, tmp_path: Path) -> None:
     """[A2A-03] At both well-known paths, at its own address, in a file, and as what it holds."""
     from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+
+    from tests.a2a.remote_server import card
 
     data: dict[str, Any] = agent_card_to_dict(card(base, "v1"))
     (tmp_path / "card.json").write_text(json.dumps(data))
@@ -511,6 +513,8 @@ async def test_a_document_describes_remote_agents(
     """[A2A-15] An entry of `agents` with a url or a card; with `skills` these are tools, too."""
     monkeypatch.setenv("FAR_TOKEN", "sesame-4711")
     from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+
+    from tests.a2a.remote_server import card
 
     (tmp_path / "card.json").write_text(json.dumps(agent_card_to_dict(card(base, "rest"))))
     (tmp_path / "toolnexus.toml").write_text(

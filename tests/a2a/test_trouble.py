@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.a2a.remote_server import LIMIT, Seen
+from tests.a2a.seen import LIMIT, Seen
 from toolnexus import Budget, Client, FunctionModel, RemoteAgent, RunError, SourceError, assistant
 from toolnexus.protocols.a2a import exchange
 from toolnexus.runtime.threads import run_in_thread

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.helpers import ROOT, cli
+from tests.mcp.conftest import official_stdio
 from toolnexus.cli.notes import noting
+from toolnexus.tools.mcp_config import ServerConfig
+
+__all__ = ["official_stdio"]
 
 SERVERS = ROOT / "tests" / "servers"
-OFFICIAL = {"command": sys.executable, "args": [str(SERVERS / "sdk_mcp.py")]}
 SERVER = {"command": sys.executable, "args": [str(SERVERS / "rough_mcp.py")]}
 MISSING = {"command": "no-such-program-anywhere"}
 SKILL = "---\nname: pdf\ndescription: Reads PDF files.\n---\nRead them.\n"
 
 
-def test_tools_are_listed_by_source(tmp_path: Path) -> None:
+def test_tools_are_listed_by_source(tmp_path: Path, official_stdio: Callable[..., ServerConfig]) -> None:
     """[CLI-80] Builtins, servers and skills, each with what it is for; no model is needed."""
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"calc": SERVER}}))
     (tmp_path / "skills" / "pdf").mkdir(parents=True)
@@ -31,7 +35,9 @@ def test_tools_are_listed_by_source(tmp_path: Path) -> None:
     assert any(line.split()[:1] == ["calc_echo"] for line in lines)
     assert any(line.startswith("  read  Read") for line in lines)
     assert "  pdf  Reads PDF files." in lines
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"calc": OFFICIAL}}))
+    program, *arguments = official_stdio().command
+    official = {"command": program, "args": arguments}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"calc": official}}))
     as_json = cli(tmp_path, "tools", "--json", "--mcp", "mcp.json", "--no-builtins")
     found = json.loads(as_json.stdout)
     add = next(t for t in found["tools"] if t["name"] == "calc_add")
