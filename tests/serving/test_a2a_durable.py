@@ -12,18 +12,15 @@ from typing import Any
 
 import httpx
 import pytest
-from a2a.server.context import ServerCallContext
-from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore
 from a2a.types import ListTasksRequest, Task, TaskState
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.serving.callers import Caller, asked, calling, said, state, text
 from tests.serving.kit import Kit, client
 from tests.stores import servers
 from toolnexus import ConfigError, SqliteStore, StoreError, serve
 from toolnexus.protocols.a2a.parts import data_part
-from toolnexus.serving.a2a import recent, tasks
+from toolnexus.serving.a2a import recent
 
 pytestmark = pytest.mark.anyio
 
@@ -76,6 +73,18 @@ def _copy(database: Path, to: Path) -> None:
         connection.execute("VACUUM INTO ?", (str(to),))
 
 
+async def save(folder: Path, *stored: Task) -> None:
+    """Put tasks into the file behind the server's back."""
+    from a2a.server.context import ServerCallContext
+    from a2a.server.tasks import DatabaseTaskStore
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(f"sqlite+aiosqlite:///{folder / 'tasks.db'}")
+    for task in stored:
+        await DatabaseTaskStore(engine).save(task, ServerCallContext())
+    await engine.dispose()
+
+
 @pytest.mark.parametrize("torn", [False, True])
 async def test_an_answer_after_a_crash_goes_on_with_the_run(tmp_path: Path, torn: bool) -> None:
     """[A2A-78] Of the next question, and the same again; also when a task was stored halfway."""
@@ -85,12 +94,10 @@ async def test_an_answer_after_a_crash_goes_on_with_the_run(tmp_path: Path, torn
     two, one = await crash(kit, before, after)
     bob = next(request for request in asked(two) if request["prompt"] == "pay bob?")
     if torn:
-        engine = create_async_engine(f"sqlite+aiosqlite:///{after / 'tasks.db'}")
         for task in (two, one):
             task.history.append(task.status.message)
             task.status.ClearField("message")
-            await DatabaseTaskStore(engine).save(task, ServerCallContext())
-        await engine.dispose()
+        await save(after, two, one)
     async with running(kit, after) as caller:
         assert state(await caller.send("hello", context=two.context_id)) == "rejected"
         again = await caller.send("no clear answer", task=two)
@@ -130,11 +137,9 @@ async def test_the_end_of_a_server_is_the_end_of_its_runs(tmp_path: Path) -> Non
         task = await caller.get(task.id)
         assert state(task) == "canceled" and said(task) == "The server was stopped before this was done."
         assert text(await caller.send("recall", context=task.context_id)) == "call hang / recall"
-    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'tasks.db'}")
     crashed = Task(id="crashed", context_id="c")
     crashed.status.state = TaskState.TASK_STATE_WORKING
-    await DatabaseTaskStore(engine).save(crashed, ServerCallContext())
-    await engine.dispose()
+    await save(tmp_path, crashed)
     async with running(kit, tmp_path) as caller:
         lost = await caller.get("crashed")
         assert state(lost) == "failed" and said(lost).startswith("The server ended before this was done")
@@ -165,7 +170,7 @@ async def test_a_database_forgets_what_is_old(tmp_path: Path, monkeypatch: pytes
         assert state(await caller.get(new.id)) == "completed"
         assert text(await caller.send("recall", context=old.context_id)) == "one / recall"
         assert text(await caller.send("hello", context=waits.context_id)) == "helped with 'hello'"
-    monkeypatch.setattr(tasks, "PRUNING_SECONDS", 0.01)
+    monkeypatch.setattr("toolnexus.serving.a2a.tasks.PRUNING_SECONDS", 0.01)
     async with asyncio.timeout(20), running(kit, tmp_path) as caller:
         busy = await caller.send("call hang", return_immediately=True)
         await kit.started.wait()
@@ -255,13 +260,15 @@ async def test_many_at_once_stay_apart() -> None:
         assert sorted(len(text(task).split(" / ")) for task in together) == [1, 2, 3, 4, 5]
 
 
-class Broken(InMemoryTaskStore):
-    async def save(self, task: Task, context: ServerCallContext) -> None:
-        raise OSError("disk at /srv/secret/tasks is full")
-
-
 async def test_a_broken_store_of_tasks_says_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
     """[A2A-75] An error of the protocol; the log names it."""
+    from a2a.server.context import ServerCallContext
+    from a2a.server.tasks import InMemoryTaskStore
+
+    class Broken(InMemoryTaskStore):
+        async def save(self, task: Task, context: ServerCallContext) -> None:
+            raise OSError("disk at /srv/secret/tasks is full")
+
     logging.getLogger("a2a").setLevel(logging.CRITICAL)
     async with client(Kit()) as owner, serve(owner, a2a={"tasks": Broken()}) as server:
         async with calling(server.url) as caller, httpx.AsyncClient(timeout=20) as http:

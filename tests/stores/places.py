@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import psycopg
-import redis
-
 from tests.stores.servers import Server
 from toolnexus import PostgresStore, RedisStore
 from toolnexus.stores.server import ServerStore
@@ -48,6 +45,8 @@ class PostgresPlace:
         self.execute(f"CREATE SCHEMA {name}")
 
     def execute(self, sql: Any, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        import psycopg
+
         with psycopg.connect(self.address, autocommit=True) as db:
             done = db.execute(sql, parameters)
             return done.fetchall() if done.description else []
@@ -86,6 +85,8 @@ class RedisPlace:
 
     @property
     def db(self) -> Any:
+        import redis
+
         return redis.Redis.from_url(self.address)  # type: ignore[no-untyped-call]
 
     def make(self, port: int | None = None) -> RedisStore:
