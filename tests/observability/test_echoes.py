@@ -324,7 +324,7 @@ async def test_a_key_in_any_part_of_a_reply_is_masked() -> None:
     parts = (
         TextPart(f"it is {key}", {"beside": [key, {"deep": key}]}),
         ReasoningPart(f"hm {key}", "m", {"signature": key}),
-        OpaquePart("m", {"data": key, key: 1}),
+        OpaquePart("m", {"data": key, key: 1, "raw": b"kept"}),
         fine,
         ToolCallPart(f"id-{key}", f"look-{key}", json.dumps({"q": key}), {"sealed": key}),
     )
@@ -337,7 +337,7 @@ async def test_a_key_in_any_part_of_a_reply_is_masked() -> None:
     assert first.extra == {"id": "[redacted]"}
     assert first.parts[0] == TextPart("it is [redacted]", {"beside": ["[redacted]", {"deep": "[redacted]"}]})
     assert first.parts[1] == ReasoningPart("hm [redacted]", "m", {"signature": "[redacted]"})
-    assert first.parts[2] == OpaquePart("m", {"data": "[redacted]", "[redacted]": 1})
+    assert first.parts[2] == OpaquePart("m", {"data": "[redacted]", "[redacted]": 1, "raw": b"kept"})
     assert first.tool_calls[0].id == "id-[redacted]" and first.tool_calls[0].name == "look-[redacted]"
     assert first.tool_calls[0].arguments == '{"q": "[redacted]"}'
     assert first.tool_calls[0].extra == {"sealed": "[redacted]"}
