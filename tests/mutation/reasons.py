@@ -10,7 +10,7 @@ from tests.mutation.warm import Verdict
 
 GAP = "no test holds it yet"
 UNREACHED = "only tests that start programs reach it, or none"
-UNTRIED = "thousands of tests reach it, and the time of one mutant was over before one of them failed"
+UNTRIED = "many tests reach it, and the time of one mutant was over before one of them failed"
 SAVES = "the outcome is the same: it saves work, or keeps less alive"
 BOUND = "at the bound itself both ways give the same"
 CHOICE = "a number that is a choice: how many are remembered, where a text is cut"

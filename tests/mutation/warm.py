@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from typing import Any
 import coverage
 import pytest
 from _pytest.runner import runtestprotocol
+from coverage.exceptions import CoverageWarning
 
 from tests.mutation.about import about
 from tests.mutation.mutants import Mutant
@@ -132,7 +134,7 @@ class Session:
             files[node.split("::")[0]].append(node)
         new = [file for file in files if file not in kept or not self._is_same(kept[file][0])]
         random.Random(1).shuffle(new)
-        parts = [self.out / f"part{i}" for i in range(os.cpu_count() or 1)]
+        parts = [self.out / f"part{i}" for i in range(min(len(new), os.cpu_count() or 1))]
         pids = [self._forked_part(new[i :: len(parts)], files, part) for i, part in enumerate(parts)]
         for pid in pids:
             os.waitpid(pid, 0)
@@ -207,7 +209,9 @@ class Session:
                 name for name in sys.modules if name not in loaded and not name.startswith(("tests", "__"))
             }
         cover.stop()
-        data = cover.get_data()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoverageWarning)  # nothing of it was reached
+            data = cover.get_data()
         for file in data.measured_files():
             name = str(Path(file).relative_to(self.root))
             for line, nodes in data.contexts_by_lineno(file).items():

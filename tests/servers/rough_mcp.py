@@ -49,8 +49,13 @@ def read_options(words: list[str]) -> None:
     left = iter(words)
     for word in left:
         name = word.removeprefix("--").replace("-", "_")
-        kind: Any = type(getattr(options, name))
-        setattr(options, name, True if kind is bool else kind(next(left)))
+        default: object = getattr(options, name)
+        if isinstance(default, bool):
+            setattr(options, name, True)
+        elif isinstance(default, int | float):
+            setattr(options, name, type(default)(next(left)))
+        else:
+            setattr(options, name, next(left))
 
 
 read_options(sys.argv[1:])
