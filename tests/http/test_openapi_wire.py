@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -237,9 +238,14 @@ def test_a_placeholder_never_escapes_its_place(one: str, two: str) -> None:
     assert parse_qsl(url.raw_query_string, keep_blank_values=True) == [("q", two), ("k", "1")]
 
 
+def _stays(text: str) -> bool:
+    """Whether a value of a path leads nowhere else; one that does is refused."""
+    return not {".", ".."} & {step.partition(";")[0].strip() for step in re.split(r"[/\\]", text)}
+
+
 VALUES = st.fixed_dictionaries(
     {
-        "a": NASTY,
+        "a": NASTY.filter(_stays),
         "b": st.lists(NASTY, min_size=1, max_size=3),
         "c": st.dictionaries(st.sampled_from(["x", "y&", "z=", "é"]), NASTY, min_size=1),
         "d": NASTY,
