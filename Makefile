@@ -3,14 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-peers coverage mutation check docs wheel bench bench-peers clean
+.PHONY: demo test test-exhaustive test-peers coverage mutation check docs wheel bench bench-peers clean
 
 demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
 
-test: $(VENV)/.dev  ## all tests
-	@echo "toolnexus: running the tests (about three and a half minutes on two cores)"
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+test: $(VENV)/.dev  ## the tests
+	@echo "toolnexus: running the tests (about two minutes on two cores)"
+	@$(BIN)/python -m pytest -n 5 --dist worksteal $(ARGS)
+
+test-exhaustive: $(VENV)/.dev  ## the tests that play every point, or inputs by the thousand
+	@echo "toolnexus: running the exhaustive tests (about half a minute on two cores)"
+	@$(BIN)/python -m pytest -m exhaustive -n 4 --dist worksteal $(ARGS)
 
 test-peers: $(VENV)/.dev  ## with what others have made; installs it into the user's cache, skips what it cannot
 	@echo "toolnexus: running the tests with programs of others (two minutes, with what is to be installed)"
@@ -20,7 +24,7 @@ coverage: $(VENV)/.dev  ## that the tests run every branch of engine/ and runtim
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 12) and "this needs a $(VENV) of Python 3.12 or newer")'
 	@echo "toolnexus: running the tests under watch (about six minutes on two cores)"
 	@rm -rf build/coverage && mkdir -p build/coverage
-	@$(BIN)/coverage run -m pytest -n 3 --dist worksteal $(ARGS) || echo "toolnexus: make test judges the tests"
+	@$(BIN)/coverage run -m pytest -m 'not peers' -n 3 --dist worksteal $(ARGS) || echo "toolnexus: make test judges the tests"
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report
 

@@ -158,6 +158,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "points"), [("waits", POINTS), ("below", ["after write 1", "after pay ann", "after write 2"])]
 )

@@ -23,6 +23,7 @@ def conversation(plan: str, *results: tuple[str, str]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.exhaustive
 def test_both_sides_do_the_whole_work_and_count_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ KINDS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.anyio
 async def test_a_short_soak_does_every_kind_of_work_and_leaves_nothing() -> None:
     """[ROB-09] All answers are right, and no file, task or child is left."""

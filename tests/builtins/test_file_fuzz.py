@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from unittest import mock
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests.builtins.helpers import call
 from toolnexus.errors import ToolError
 
+pytestmark = pytest.mark.exhaustive
 BOM = b"\xef\xbb\xbf"
 LF, CRLF = b"\n", b"\r\n"
 EXAMPLES = int(os.environ.get("TOOLNEXUS_EXAMPLES", "1000"))

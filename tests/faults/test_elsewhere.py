@@ -30,7 +30,7 @@ from toolnexus import (
 )
 from toolnexus.testing.turns import Turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.exhaustive]
 
 ROWS = [fault for fault in FAULTS if fault.wire != "refused"]
 """Nobody listens: then there is no middle."""

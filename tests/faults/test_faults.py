@@ -164,6 +164,7 @@ async def test_a_fault_of_the_provider_at_the_root(
         silent_about_secrets(here, [run], caplog)
 
 
+@pytest.mark.exhaustive
 @each_case
 async def test_a_fault_of_the_provider_in_a_child(
     fault: Fault, way: Way, caplog: pytest.LogCaptureFixture

@@ -20,7 +20,7 @@ from tests.mcp.helpers import ROUGH, children, http_server, until
 from toolnexus import SqliteStore, compactor
 from toolnexus.testing.turns import Turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.exhaustive]
 
 PATIENCE = 60
 each_number = pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])

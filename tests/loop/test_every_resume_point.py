@@ -35,7 +35,7 @@ from toolnexus import (
 )
 from toolnexus.testing import call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.exhaustive]
 
 PATIENCE = 30
 

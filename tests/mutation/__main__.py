@@ -78,8 +78,8 @@ def main() -> int:
     session = Session(
         ROOT, mutants, each=arguments.each, seconds=arguments.minutes * 60, out=OUT, earlier=earlier
     )
-    options = ["--capture=sys", "--tb=line", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    pytest.main([*options, *folders], plugins=[session])
+    plain = ["--capture=sys", "--tb=line", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    pytest.main([*plain, "-m", "not peers", *folders], plugins=[session])
     if not session.verdicts:
         return 1
     (OUT / "figures.md").write_text(report())

@@ -184,6 +184,7 @@ async def settled(before: set[asyncio.Task[Any]]) -> None:
     gc.collect()
 
 
+@pytest.mark.exhaustive
 async def test_a_crowd_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """[SRV-15] 200 calls of both protocols at once, 20 callers gone, nonsense between them: the others have
     their own answers, and tasks, sockets and memory are what they were."""

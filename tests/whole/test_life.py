@@ -59,6 +59,7 @@ def shout(word: str) -> str:
     return word.upper()
 
 
+@pytest.mark.exhaustive
 @two_ways
 async def test_two_hundred_asks_at_once(way: Way) -> None:
     """[RUN-80] On one client, each with a tool call and a conversation of its own: every answer goes to its
@@ -107,6 +108,7 @@ async def test_sixty_four_sub_agents_at_once(way: Way) -> None:
         assert result.usage.total_tokens == b.endpoint.usage_total and len(result.sub_agents) == 64
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", WAYS[3:], ids=str)
 async def test_nothing_is_left_of_a_client_that_did_everything(way: Way, tmp_path: Path) -> None:
     """[RUN-82] Servers, threads, commands with survivors, long outputs, a store on disk, a failed and a

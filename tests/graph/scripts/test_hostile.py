@@ -14,7 +14,11 @@ import yaml
 from tests.graph.scripts.world import LANGUAGES, alive, children, runtime
 from toolnexus.graph.scripts import Method, ScriptError, ScriptFailure, ScriptRuntime, Signal
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("language", LANGUAGES)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.exhaustive,
+    pytest.mark.parametrize("language", LANGUAGES),
+]
 
 HOSTILE = Path(__file__).with_name("hostile")
 SURFACE = {"host": ("echo", "fail", "leak", "after"), "runtime": (Method("execScript", "value, err"),)}
