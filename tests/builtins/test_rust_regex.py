@@ -64,6 +64,7 @@ def by_python(pattern: str) -> list[str] | None:
     return [line for line in LINES if any(map(matches, line.split("\r")))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(RIPGREP is None, reason="no ripgrep here")
 def test_a_pattern_matches_the_lines_that_ripgrep_finds(tmp_path: Path) -> None:
     """[BT-60] What the reader understands means to it what it means to ripgrep; what is wrong is wrong."""

@@ -24,6 +24,7 @@ def by_messages(limit: int, keep: int) -> Hooks:
     return compactor(limit, keep_tail=keep, summarize=lambda m: "the notes", count_tokens=one_each)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("style", [OPENAI, ANTHROPIC])
 async def test_every_cut_leaves_a_valid_request(style: str) -> None:
     """[CMP-01] [CMP-02] Whatever length a transcript has and however much of it is kept, the request is what

@@ -143,6 +143,7 @@ def check(run: RunResult, expected: Outcome, sent: int, *, refused: bool) -> Non
         assert paired(each.messages)
 
 
+@pytest.mark.exhaustive
 @each_case
 async def test_a_fault_of_the_provider_at_the_root(
     fault: Fault, way: Way, caplog: pytest.LogCaptureFixture

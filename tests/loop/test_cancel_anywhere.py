@@ -32,7 +32,7 @@ from toolnexus.runtime.deadline import Deadline
 from toolnexus.runtime.run import Run
 from toolnexus.testing import call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.exhaustive]
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 from tests.models.support import ANTHROPIC, OPENAI, Case, a_tool, bench
 from toolnexus.core.messages import Message, ToolResultPart, user
 from toolnexus.core.tools import Tool
-from toolnexus.models import anthropic_request, openai_request
+from toolnexus.models import anthropic_request, openai, openai_request
 from toolnexus.models.encode import Encoded
 from toolnexus.testing import Turn
 
@@ -61,6 +61,7 @@ async def test_each_message_is_encoded_once_in_a_run(case: Case, monkeypatch: py
         return original(message, *args, **kwargs)
 
     monkeypatch.setattr(module, "encode_message", counting)
+    openai._encoder.cache_clear()  # an endpoint of before may have had this address
     bodies = await ten_turns(case)
     last = json.loads(bodies[-1])["messages"]
     assert len(encoded) == len({id(m) for m in encoded}) == 20

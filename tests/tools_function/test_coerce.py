@@ -174,6 +174,7 @@ def with_defs(schema: Any) -> Any:
     return {**schema, "$defs": {"n": INTEGER}}
 
 
+@pytest.mark.exhaustive
 @fixed
 @given(SCHEMAS, VALUES)
 def test_coercion_never_changes_a_valid_value(schema: Any, value: Any) -> None:
@@ -184,6 +185,7 @@ def test_coercion_never_changes_a_valid_value(schema: Any, value: Any) -> None:
         assert coerce(value, schema) == value
 
 
+@pytest.mark.exhaustive
 @fixed
 @given(SCHEMAS, VALUES)
 def test_coercion_is_idempotent_and_mutates_nothing(schema: Any, value: Any) -> None:
