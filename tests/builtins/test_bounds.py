@@ -102,6 +102,7 @@ def test_an_ignore_file_that_is_no_file_is_passed_over(tmp_path: Path) -> None:
     assert found == ["fifo/a", "folder/a", "link/a", "rules"]
 
 
+@pytest.mark.exhaustive
 async def test_a_huge_file_is_no_burden(engine: str, huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """[BT-222] A gigabyte is searched line by line, and a line without end does no harm."""
     monkeypatch.setattr(grep, "_LIMITS", {**grep._LIMITS, "seconds": 60})  # a busy machine is no failure

@@ -53,6 +53,7 @@ def outcomes(text: str) -> list[tuple[str, str]]:
     return [(row["case"], row["outcome"]) for row in map(json.loads, text.splitlines())]
 
 
+@pytest.mark.exhaustive
 def test_our_driver_in_a_process_gives_what_it_gives_beside_the_runner(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,6 +255,7 @@ def test_an_example_runs_without_a_key(outputs: Outputs, name: str) -> None:
         assert part in output
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SAYS)
 def test_an_example_takes_a_real_model_from_the_environment(program: Program, name: str) -> None:
     """[EX-02] `TOOLNEXUS_MODEL` replaces the script, and no answer of a model breaks the program."""
