@@ -9,11 +9,11 @@ demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
 
 test: $(VENV)/.dev  ## the tests
-	@echo "toolnexus: running the tests (about two minutes on two cores)"
+	@echo "toolnexus: running the tests (a little over two minutes on two cores)"
 	@$(BIN)/python -m pytest -n 5 --dist worksteal $(ARGS)
 
 test-exhaustive: $(VENV)/.dev  ## the tests that play every point, or inputs by the thousand
-	@echo "toolnexus: running the exhaustive tests (about half a minute on two cores)"
+	@echo "toolnexus: running the exhaustive tests (under a minute on two cores)"
 	@$(BIN)/python -m pytest -m exhaustive -n 4 --dist worksteal $(ARGS)
 
 test-peers: $(VENV)/.dev  ## with what others have made; installs it into the user's cache, skips what it cannot
