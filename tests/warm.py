@@ -131,11 +131,14 @@ class Started:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.is_running:
-            self.send_signal(signal.SIGKILL)
-            self.wait()
-        self.stdout.close()
-        self._news.close()
+        try:
+            if self.is_running:
+                with suppress(ProcessLookupError):  # it ended, and nobody was told yet
+                    self.send_signal(signal.SIGKILL)
+                self.wait()
+        finally:
+            self.stdout.close()
+            self._news.close()
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -167,10 +170,12 @@ class Piped(Started):
         return self
 
     def __exit__(self, *_: object) -> None:
-        super().__exit__()
-        self.stderr.close()
-        with suppress(BrokenPipeError):
-            self.stdin.close()
+        try:
+            super().__exit__()
+        finally:
+            self.stderr.close()
+            with suppress(BrokenPipeError):
+                self.stdin.close()
 
     def put(self, line: str) -> None:
         self.stdin.write(line + "\n")

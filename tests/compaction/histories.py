@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolnexus import MediaPart, Message, TextPart, ToolCallPart, ToolResultPart, assistant, user
+from toolnexus import MediaPart, Message, TextPart, ToolCallPart, ToolResultPart, assistant, tool, user
 from toolnexus.core.messages import OpaquePart, ReasoningPart
 
 PIXEL = MediaPart("image/png", data="iVBORw0KGgo=")
+
+
+@tool
+async def look(q: str) -> str:
+    """Look at something."""
+    return f"saw {q}: " + "x" * 300
 
 
 def batch(n: int, origin: str, *, calls: int = 1, media: bool = False) -> list[Message]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.compaction.histories import batch
+from tests.compaction.histories import batch, look
 from toolnexus import (
     Agent,
     Budget,
@@ -29,12 +29,6 @@ from toolnexus.core.events import Event, UsageReported
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
-
-
-@tool
-async def look(q: str) -> str:
-    """Look at something."""
-    return f"saw {q}: " + "x" * 300
 
 
 def rounds(count: int, end: str = "the end") -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.compaction.histories import batch
+from tests.compaction.histories import batch, look
 from toolnexus import (
     Agent,
     Client,
@@ -22,7 +22,6 @@ from toolnexus import (
     ToolResultPart,
     assistant,
     compactor,
-    tool,
     user,
 )
 from toolnexus.core.messages import OpaquePart, ReasoningPart
@@ -31,12 +30,6 @@ from toolnexus.engine.compaction.size import estimate_tokens
 from toolnexus.testing import ScriptedModel, call, reply
 
 pytestmark = pytest.mark.anyio
-
-
-@tool
-async def look(q: str) -> str:
-    """Look at something."""
-    return f"saw {q}: " + "x" * 300
 
 
 async def noted(history: Sequence[Message], hook: Hooks) -> Message:

@@ -247,7 +247,7 @@ async def test_a_snapshot_is_for_the_kind_of_target_that_asked() -> None:
 
 
 async def test_another_target_does_not_use_the_waiting_run_up() -> None:
-    """[RES-56] Of another name or kind it is an error before anything runs, and the right one goes on."""
+    """[RES-56] Of another name, or an agent, it is refused before anything runs; the right one goes on."""
     answered: list[Any] = []
     agent = Agent(name="a", tools=[asker(answered)])
     flow = Sequential(Fn(str.upper), AgentStep(agent), name="flow")

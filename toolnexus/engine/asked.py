@@ -168,8 +168,8 @@ class Asked:
     def _check_target(self, target: Runnable, stood: Snapshot) -> None:
         """Raises `RunError` for a target that cannot go on, before anything of it runs.
 
-        It is of another name or kind than the one that asked (an agent may have a new name), or is without
-        the tool of a call that waits.
+        It has another name than the one that asked (an agent may have a new one), is an agent where something
+        else asked, or is without the tool of a call that waits.
         """
         if not isinstance(target, Agent) or stood.frame.state is not None:
             if target.name != stood.agent or isinstance(target, Agent):
