@@ -68,7 +68,7 @@ def test_an_interrupt_in_plain_code_waits_until_the_run_has_ended() -> None:
     async def endless() -> str:
         """Be interrupted."""
         main = threading.main_thread().ident or 0
-        while "result" not in {frame.f_code.co_name for frame, _ in walk_stack(sys._current_frames()[main])}:
+        while "wait" not in {frame.f_code.co_name for frame, _ in walk_stack(sys._current_frames()[main])}:
             await asyncio.sleep(0)  # it is not waiting yet
         signal.pthread_kill(main, signal.SIGINT)
         try:

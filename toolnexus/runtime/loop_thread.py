@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 PATIENCE = 5.0
 """Seconds that an interrupted call gets to clean up."""
+GLANCE = 1.0
+"""Seconds after which a waiting call looks for a signal: one that comes just before a thread begins to wait
+does not wake it."""
 
 
 class LoopThread:
@@ -41,6 +45,8 @@ class LoopThread:
 
         future = asyncio.run_coroutine_threadsafe(watched(), self.loop)
         try:
+            while not wait((future,), GLANCE).done:
+                pass
             return future.result()
         except BaseException:
             if not ended.is_set():
