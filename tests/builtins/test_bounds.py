@@ -63,6 +63,7 @@ def grow(file: Path, end: bytes) -> None:
         there.write(end)
 
 
+@pytest.mark.exhaustive
 async def test_tens_of_thousands_of_files_are_searched_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ async def test_a_huge_file_is_no_burden(engine: str, huge: Path, monkeypatch: py
     assert lines[2:] == (["[1 overlong line skipped (text)]"] if engine == "python" else [])
 
 
+@pytest.mark.exhaustive
 def test_a_search_needs_little_memory(huge: Path) -> None:
     """[BT-222] Neither engine holds a large file in memory."""
     job = json.dumps(
