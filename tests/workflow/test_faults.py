@@ -19,10 +19,15 @@ from toolnexus import (
     ConfigError,
     LimitReached,
     MemoryStore,
+    Request,
     RunError,
     RunResult,
     tool,
+    user,
 )
+from toolnexus.graph import Board, BuildOptions, NodeContext, Registry, build
+from toolnexus.runtime.context import Outcome, RunContext
+from toolnexus.runtime.snapshot import Waiting
 from toolnexus.testing import call
 from toolnexus.workflow import (
     AgentReply,
@@ -261,6 +266,50 @@ async def test_another_target_does_not_use_the_waiting_run_up() -> None:
                     await one.resume(waits, answers, target=target)
         assert answered == [] and len(await one.conversation("c").pending()) == 1
         assert (await one.resume("c", answers, target=flow)).output == "yes"
+
+
+class Plain:
+    """A Runnable that keeps no state: it asks once, and gives the answer."""
+
+    name = "desk"
+    description = "Asks."
+
+    async def execute(self, input: Any, ctx: RunContext) -> Outcome:
+        stood, ctx.frame.resumed = ctx.frame.resumed, None
+        if stood is not None:
+            (key,) = stood.waiting
+            return Outcome(output=ctx.run.answers[key].data)
+        ctx.frame.transcript.append(user(input))
+        asks = Request(kind="question", prompt="what?")
+        return Outcome(status="pending", requests=(asks,), waiting={asks.id: Waiting(requests=(asks,))})
+
+
+async def test_another_kind_of_the_same_name_does_not_use_the_waiting_run_up() -> None:
+    """[RES-56] Agent, workflow, graph and plain Runnable: no other kind goes on, though it is named alike."""
+    ran: list[str] = []
+
+    async def note(ctx: NodeContext, board: Board, config: Any) -> None:
+        ran.append(ctx.node_id)
+
+    registry = Registry()
+    registry.node_type("note")(note)
+    document: dict[str, Any] = {"name": "desk", "entry": "n", "nodes": [{"id": "n", "type": "note"}]}
+    document["edges"] = [{"from": "n", "to": "__end__"}]
+    agent = Agent(name="desk", tools=[asker(ran)])
+    flow = Sequential(Fn(ran.append, name="fn"), AgentStep(ASKING), name="desk")
+    graph = build(document, registry, BuildOptions())
+    for mine, others in ((agent, (flow, graph, Plain())), (Plain(), (agent,))):
+        async with client("function", brain, store=MemoryStore()) as (one, seen):
+            first = await one.run(mine, "x", conversation="c")
+            answers = [Answer(id=first.pending[0].id, ok=True, data="yes")]
+            asked = len(seen)
+            for target in others:
+                for waits in ("c", first):
+                    with pytest.raises(RunError, match=r"'desk' asked, .* go on with the target that asked"):
+                        await one.resume(waits, answers, target=target)
+            assert ran == [] and len(seen) == asked and len(await one.conversation("c").pending()) == 1
+            assert (await one.resume("c", answers, target=mine)).text == "yes"
+            ran.clear()
 
 
 async def test_of_many_that_resume_a_workflow_one_runs_it() -> None:

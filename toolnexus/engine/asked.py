@@ -169,14 +169,13 @@ class Asked:
         """Raises `RunError` for a target that cannot go on, before anything of it runs.
 
         It has another name than the one that asked (an agent may have a new one), is an agent where something
-        else asked, or is without the tool of a call that waits.
+        else asked or the other way round, or is without the tool of a call that waits.
         """
-        if not isinstance(target, Agent) or stood.frame.state is not None:
-            if target.name != stood.agent or isinstance(target, Agent):
-                who = f"{stood.agent!r} asked, and {target.name!r} was to go on"
-                raise RunError(f"{who}; go on with the target that asked")
-            return
-        if not stood.frame.messages:
+        is_agent = isinstance(target, Agent)
+        if stood.frame.of_agent not in (None, is_agent) or not (is_agent or target.name == stood.agent):
+            who = f"{stood.agent!r} asked, and {target.name!r} was to go on"
+            raise RunError(f"{who}; go on with the target that asked")
+        if not (isinstance(target, Agent) and stood.frame.messages):
             return
         tools = [*self._environment.toolkit, *self._environment.own(target.scope)]
         there = {*BOUND_ELSEWHERE, *(tool.name for tool in tools)}

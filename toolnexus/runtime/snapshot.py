@@ -112,6 +112,19 @@ class FramePoint:
     """The questions that may have been answered by then; the other calls wait still. Never written."""
 
     @property
+    def of_agent(self) -> bool | None:
+        """Whether it is an agent that waits: by calls of its last message, or in its background.
+
+        None when nothing waits, as after a crash.
+        """
+        if self.state is not None:
+            return False
+        calls = {call.id for call in self.messages[-1].tool_calls} if self.messages else set[str]()
+        if self.background or not calls.isdisjoint(self.waiting):
+            return True
+        return False if self.waiting else None
+
+    @property
     def child_names(self) -> set[str]:
         """The path segments of the runs below it."""
         names = {child.path[-1] for child in self.children if child is not None}
