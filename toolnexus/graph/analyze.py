@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.graph.definition import END, EdgeDef, GraphDefinition
 from toolnexus.graph.expr import Condition
+from toolnexus.graph.expr.opposites import exhaustive
 from toolnexus.graph.refs import references
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ def _cycles(shape: _Shape) -> _Found:
 
 def _no_default(shape: _Shape) -> _Found:
     for id in shape.ids:
-        edges = shape.edges[id]
-        if len(edges) >= 2 and all(edge.condition for edge in edges):
+        conditions = [edge.condition for edge in shape.edges[id]]
+        if len(conditions) >= 2 and all(conditions) and not exhaustive(conditions):
             yield (
                 "missing_default_branch",
                 id,

@@ -92,3 +92,39 @@ def test_branches_that_never_meet_are_found(edges: Edges) -> None:
         if len(sure) > 1 and not behind[0].intersection(*behind[1:]):
             apart.add(str(fork))
     assert set(found(edges, "parallel_no_join")) == apart
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_complete"),
+    [
+        ("x == true", "x == false", True),
+        ("x", "not x", True),
+        ("!(a.b[0] == 1)", "a.b[0]==1", True),
+        ("x != true", "((x))", True),
+        ("a?.kind == 'true'", 'a?.kind != "true"', True),
+        ("n < 5", "n >= 5", True),
+        ("len(x) > 2", "not (len(x) > 2)", True),
+        ("a < b == true", "(a < b) == false", False),
+        ("x == true", "y == false", False),
+        ("x == 1", "x == 2", False),
+        ("n < 5", "n > 5", False),
+        ("a and x == true", "a and x == false", False),
+        ("a and (x == true)", "not (a and x == true)", False),
+        ("not a == b", "a == b", False),
+        ("x in [1]", "x not in [1]", False),
+        ("a or b == 1", "a or b != 1", False),
+        ("a ? b == 1 : c", "a ? b != 1 : c", False),
+        ("x == true", "x == true", False),
+        ("x == 'true'", "x == false", False),
+    ],
+)
+def test_a_default_is_missed_unless_two_conditions_are_opposites(
+    one: str, other: str, is_complete: bool
+) -> None:
+    """[GR-455] By their texts alone; what is not seen to be complete is told."""
+    types = graph.Registry()
+    types.fallback(_nothing)
+    ends = [{"from": "a", "to": "__end__", "condition": text} for text in (one, "z > 3", other)]
+    document = {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "any"}], "edges": ends}
+    built = graph.build(graph.GraphDefinition.from_data(document), types)
+    assert [finding.kind for finding in built.warnings] == ["missing_default_branch"] * (not is_complete)
