@@ -320,7 +320,8 @@ async def test_of_several_that_wait_the_one_that_is_meant_is_stopped() -> None:
 
 
 async def test_an_agent_that_is_gone_cannot_go_on() -> None:
-    """[RES-13] Its run in the background fails with a reason that the caller reads; the caller goes on."""
+    """[RES-13] Its run in the background fails with a reason that the caller reads, and `sub_agents` says it,
+    too, with what it had done; the caller goes on."""
     script = ScriptedModel(by_path={"main": [reply("", beside("asker"), beside("fast")), "", "end"], **ASKS})
     async with client(script) as one, asyncio.timeout(5):
         waiting = await one.ask("go")
@@ -333,6 +334,13 @@ async def test_an_agent_that_is_gone_cannot_go_on() -> None:
         f"{AT_REST}[task_id: asker.c1_0]\nagent 'asker' failed: there is no agent 'asker' any more\n\n"
         "[task_id: fast.c1_1]\nfast is done"
     )
+    gone, fast = result.sub_agents
+    assert (gone.status, gone.agent, str(gone.error)) == (
+        "error",
+        "asker",
+        "there is no agent 'asker' any more",
+    )
+    assert (fast.status, gone.limit, gone.turns) == ("done", None, 1) and len(gone.messages) == 3
 
 
 async def test_what_a_run_leaves_behind_at_its_end_is_bounded() -> None:

@@ -14,6 +14,7 @@ from toolnexus.core.values import frozen
 from toolnexus.engine.background import begin
 from toolnexus.engine.boundary import told
 from toolnexus.engine.earlier import earlier
+from toolnexus.engine.given_up import left_of
 from toolnexus.errors import RunError, ToolError
 from toolnexus.models.base import Model
 from toolnexus.runtime.background import Job
@@ -68,7 +69,11 @@ class Delegation:
 
         async def run(job: Job, resumed: Mapping[str, Any]) -> RunResult:
             if job.agent not in self.targets:
-                raise RunError(f"there is no agent {job.agent!r} any more")
+                gone = RunError(f"there is no agent {job.agent!r} any more")
+                left = left_of((*ctx.path, job.id), ctx.frame, ctx.run.redact, gone)
+                if left is None:
+                    raise gone
+                return left
             parent = self._parent(ctx, job.model if job.model in self.models else None)
             return await ctx.run.runner.run(
                 self.targets[job.agent], "", parent=parent, key=job.call_id, delegated=True, resumed=resumed

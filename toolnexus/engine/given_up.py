@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from toolnexus.core.messages import Message, close_transcript, user
 from toolnexus.core.result import RunResult
@@ -39,18 +40,29 @@ def close_below(frame: Frame, redact: Redactor) -> None:
                 children[left.place] = left.result
 
 
-def left_of(path: Path, frame: Frame, redact: Redactor) -> RunResult | None:
-    """What the run at `path`, below that of `frame`, comes to when it ends now; None when it never began."""
+def left_of(path: Path, frame: Frame, redact: Redactor, error: Exception | None = None) -> RunResult | None:
+    """What the run at `path`, below that of `frame`, comes to when it ends now; None when it never began.
+
+    `error`: why it cannot go on, for one that fails.
+    """
+    left = _found(path, frame, redact)
+    if left is None:
+        return None
+    result = left.result
+    if error is not None:
+        result = replace(result, status="error", limit=None, error=error)
+    frame.children[left.place] = result
+    return result
+
+
+def _found(path: Path, frame: Frame, redact: Redactor) -> GivenUp | None:
     for place, child in enumerate(frame.children):
         if child is not None and child.path == path:
-            frame.children[place] = _closed(child, frame, redact)
-            return frame.children[place]
-    if frame.stood is not None:
-        for left in all_given_up(frame.stood, frame.ledger, redact):
-            if left.result.path == path:
-                frame.children[left.place] = left.result
-                return left.result
-    return None
+            return GivenUp(place, _closed(child, frame, redact))
+    if frame.stood is None:
+        return None
+    waiting = all_given_up(frame.stood, frame.ledger, redact)
+    return next((left for left in waiting if left.result.path == path), None)
 
 
 def _closed(run: RunResult, frame: Frame, redact: Redactor) -> RunResult:
