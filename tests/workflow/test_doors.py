@@ -12,8 +12,19 @@ from google.protobuf.json_format import MessageToDict
 from mcp import Client as McpClient
 from mcp import MCPError
 
-from tests.serving.callers import asked as questions
-from tests.serving.callers import calling, said, state, text
+from tests.serving.callers import calling, state, text
+from tests.serving.doors import (
+    TwoAtOnce,
+    agent,
+    answered_after_a_restart,
+    answered_one_by_one,
+    both_eras,
+    cancelled_ask,
+    cancelled_call,
+    cancelled_while_it_runs_and_waits,
+    mcp_caller,
+    words,
+)
 from tests.workflow.test_waiting import asker
 from tests.workflow.worlds import EVERY_STYLE, Asked, Said, client, function_model
 from toolnexus import (
@@ -24,37 +35,27 @@ from toolnexus import (
     NodeFinished,
     NodeStarted,
     RunResult,
-    SqliteStore,
     Store,
     Tool,
-    serve,
     tool,
 )
 from toolnexus.testing import call
-from toolnexus.workflow import AgentStep, Fn, Loop, Node, Parallel, Sequential, as_runnable, as_tool
+from toolnexus.workflow import AgentStep, Fn, Loop, Parallel, Sequential, as_runnable, as_tool
 
 pytestmark = pytest.mark.anyio
 
-both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 
-
-class Desk:
-    """A workflow with functions, and two agents at once; and what became of it.
-
-    Its agents do what they are asked: `ask x` asks a person, `hang x` waits for ever, others repeat it.
-    """
+class Desk(TwoAtOnce):
+    """A workflow with functions, and two agents at once."""
 
     def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.hanging = asyncio.Barrier(3)
-        self.stopped: list[str] = []
-        self.both_stopped = asyncio.Event()
+        super().__init__()
         agent = Agent(name="clerk", system_prompt="clerk", tools=[asker([]), self._hang()])
         left = Sequential(self._step("left"), AgentStep(agent, prompt="{input} left"))
         right = Sequential(AgentStep(agent, prompt="{input} right"), self._step("right"))
         both = Parallel(left, right, name="both")
-        self.flow: Node[Any, Any] = Sequential(self._step("first"), both, self._step("last"), name="desk")
-        self.named = as_runnable(self.flow, "desk", "Does what the desk does.")
+        self.target = Sequential(self._step("first"), both, self._step("last"), name="desk")
+        self.named = as_runnable(self.target, "desk", "Does what the desk does.")
 
     def _step(self, name: str) -> Fn[Any, Any]:
         def work(value: Any) -> Any:
@@ -67,16 +68,15 @@ class Desk:
         @tool
         async def hang(name: str) -> str:
             """Wait for ever."""
-            try:
-                await self.hanging.wait()
-                await asyncio.Event().wait()
-            finally:
-                self.stopped.append(name)
-                if len(self.stopped) == 2:
-                    self.both_stopped.set()
+            await self.hang(name)
             return "never"
 
         return hang
+
+    @asynccontextmanager
+    async def client(self, store: Store | None = None) -> AsyncGenerator[Client]:
+        async with client("function", self.brain, agents=[self.named], store=store) as (one, _):
+            yield one
 
     def brain(self, asked: Asked) -> Said:
         if asked.system != "clerk":
@@ -106,11 +106,11 @@ async def test_events_of_a_workflow_that_waits_and_goes_on(style: str) -> None:
     """[WF-66] Every node has its end, `pending` too; what is finished is not started again."""
     desk = Desk()
     async with client(style, desk.brain) as (one, _):
-        async with one.stream("ask x", target=desk.flow) as stream:
+        async with one.stream("ask x", target=desk.target) as stream:
             first = [event async for event in stream]
         waiting = stream.result
         assert waiting is not None and [r.prompt for r in waiting.pending] == ["x left?", "x right?"]
-        async with one.stream_resume(waiting, answers(waiting, "l", "r"), target=desk.flow) as stream:
+        async with one.stream_resume(waiting, answers(waiting, "l", "r"), target=desk.target) as stream:
             then = [event async for event in stream]
         done = stream.result
     assert done is not None and (done.status, done.output) == ("done", ["l", "r"])
@@ -157,11 +157,7 @@ async def test_a_cancel_reaches_a_workflow_below_task(style: str) -> None:
     """[WF-67] Every branch of it; and the conversation can be asked again."""
     desk = Desk()
     async with client(style, desk.brain, agents=[desk.named]) as (one, _), asyncio.timeout(10):
-        running = asyncio.create_task(one.ask("hang x", conversation="c"))
-        await desk.hanging.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+        await cancelled_ask(desk, one)
         assert sorted(desk.stopped) == ["x left", "x right"] and desk.ran == ["first", "left"]
         assert (await one.ask("x", conversation="c")).status == "done"
 
@@ -181,25 +177,16 @@ async def test_events_below_task_have_both_paths(style: str) -> None:
 # ---- A2A
 
 
-@asynccontextmanager
-async def agent(
-    desk: Desk, target: Any, store: Store | None = None, **a2a: Any
-) -> AsyncGenerator[tuple[str, Client]]:
-    async with client("function", desk.brain, agents=[desk.named], store=store) as (one, _):
-        async with serve(one, a2a={"agent": target, **a2a}) as server:
-            yield server.url, one
-
-
 async def test_a_workflow_answers_over_a2a() -> None:
     """[WF-68] By its registered name or as it is; what comes out is data, a loop at its cap says so."""
     desk = Desk()
     endless = Loop(Fn(lambda text: f"{text}!", name="more"), lambda text: False, max_rounds=2)
-    for target in ("desk", desk.flow):
+    for target in ("desk", desk.target):
         async with agent(desk, target) as (url, _), calling(url) as caller:
             task = await caller.send("hello")
             assert state(task) == "completed"
             assert [part.text for part in task.artifacts[0].parts] == ["hello left", "hello right"]
-    async with agent(desk, Sequential(desk.flow, Fn(len), Fn(risk))) as (url, _), calling(url) as caller:
+    async with agent(desk, Sequential(desk.target, Fn(len), Fn(risk))) as (url, _), calling(url) as caller:
         (part,) = (await caller.send("hello")).artifacts[0].parts
         assert MessageToDict(part.data) == {"risk": 2}
     async with agent(desk, endless) as (url, _), calling(url) as caller:
@@ -211,42 +198,23 @@ async def test_a_workflow_answers_over_a2a() -> None:
 async def test_a_served_workflow_asks_and_goes_on_in_its_task(streaming: bool) -> None:
     """[WF-68] `input-required` with every question; answered one by one, nothing finished runs again."""
     desk = Desk()
-    async with agent(desk, desk.flow) as (url, _), calling(url, streaming=streaming) as caller:
-        task = await caller.send("ask x")
-        assert (state(task), said(task)) == ("input_required", "x left?")
-        assert [q["prompt"] for q in questions(task)] == ["x left?", "x right?"]
-        again = await caller.send("l", task=task)
-        assert (again.id, state(again), said(again)) == (task.id, "input_required", "x right?")
-        done = await caller.send("r", task=again)
-        assert (done.id, state(done)) == (task.id, "completed")
-        assert [part.text for part in done.artifacts[0].parts] == ["l", "r"]
+    done = await answered_one_by_one(desk, streaming)
+    assert [part.text for part in done.artifacts[0].parts] == ["l", "r"]
     assert sorted(desk.ran) == ONCE
 
 
 async def test_a_question_of_a_served_workflow_survives_a_restart(tmp_path: Path) -> None:
     """[WF-68] With tasks and conversations on disk."""
-    desk, tasks = Desk(), str(tmp_path / "tasks.db")
-    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
-        async with calling(url) as caller:
-            task = await caller.send("ask x")
-    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
-        async with calling(url) as caller:
-            task = await caller.send("r", task=await caller.send("l", task=task))
-    assert state(task) == "completed" and sorted(desk.ran) == ONCE
+    desk = Desk()
+    await answered_after_a_restart(desk, tmp_path)
+    assert sorted(desk.ran) == ONCE
 
 
 async def test_a_served_workflow_is_cancelled() -> None:
     """[WF-68] While it runs, every branch; while it waits, its questions are given up."""
     desk = Desk()
-    async with agent(desk, desk.flow) as (url, one), calling(url) as caller:
-        task = await caller.send("hang x", return_immediately=True)
-        await desk.hanging.wait()
-        assert state(await caller.cancel(task.id)) == "canceled"
-        assert sorted(desk.stopped) == ["x left", "x right"] and "last" not in desk.ran
-        waiting = await caller.send("ask x")
-        assert state(await caller.cancel(waiting.id)) == "canceled"
-        assert await one.conversation(f"a2a:{waiting.context_id}").pending() == ()
-        assert state(await caller.send("hello", context=waiting.context_id)) == "completed"
+    await cancelled_while_it_runs_and_waits(desk)
+    assert sorted(desk.stopped) == ["x left", "x right"]
 
 
 # ---- MCP
@@ -255,14 +223,13 @@ async def test_a_served_workflow_is_cancelled() -> None:
 @asynccontextmanager
 async def tools(era: str, desk: Desk, **options: Any) -> AsyncGenerator[McpClient]:
     """A caller of the workflow as an agent and as a tool of its own."""
-    node = as_tool(desk.flow, "desk_tool", "Does it, too.", {"type": "object", "properties": {"n": {}}})
-    prompt = as_tool(desk.flow, "desk_prompt", "Does it with a prompt.")
+    node = as_tool(desk.target, "desk_tool", "Does it, too.", {"type": "object", "properties": {"n": {}}})
+    prompt = as_tool(desk.target, "desk_prompt", "Does it with a prompt.")
     async with Client(
         model=function_model(_said(desk)), builtins=False, agents=[desk.named], tools=[node, prompt]
     ) as one:
-        async with serve(one, mcp={"tools": ["desk_*"], "agents": ["desk"]}) as server, asyncio.timeout(20):
-            async with McpClient(f"{server.url}/mcp", mode=era, **options) as caller:
-                yield caller
+        async with mcp_caller(one, {"tools": ["desk_*"], "agents": ["desk"]}, era, **options) as caller:
+            yield caller
 
 
 def _said(desk: Desk) -> Any:
@@ -271,10 +238,6 @@ def _said(desk: Desk) -> Any:
         return (answer, []) if isinstance(answer, str) else ("", [answer])
 
     return said
-
-
-def words(result: Any) -> str:
-    return "\n".join(block.text for block in result.content)
 
 
 @both_eras
@@ -330,9 +293,6 @@ async def test_a_cancel_reaches_a_workflow_over_mcp(era: str, name: str) -> None
     """[WF-69] Every branch of it."""
     desk = Desk()
     async with tools(era, desk) as caller:
-        calling = asyncio.create_task(caller.call_tool(name, {"prompt": "hang x"}))
-        await desk.hanging.wait()
-        calling.cancel()
-        await desk.both_stopped.wait()
+        await cancelled_call(desk, caller, name)
         assert sorted(desk.stopped) == ["x left", "x right"]
         assert words(await caller.call_tool(name, {"prompt": "y"})) == '["y left", "y right"]'

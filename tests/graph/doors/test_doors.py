@@ -12,24 +12,32 @@ from google.protobuf.json_format import MessageToDict
 from mcp import Client as McpClient
 from mcp import MCPError
 
-from tests.serving.callers import asked as questions
-from tests.serving.callers import calling, said, state, text
+from tests.serving.callers import calling, state, text
+from tests.serving.doors import (
+    TwoAtOnce,
+    agent,
+    answered_after_a_restart,
+    answered_one_by_one,
+    both_eras,
+    cancelled_ask,
+    cancelled_call,
+    cancelled_while_it_runs_and_waits,
+    mcp_caller,
+    words,
+)
 from toolnexus import (
     Answer,
     Client,
     FunctionModel,
     MemoryStore,
     ModelRequest,
-    SqliteStore,
     Store,
     ToolCallPart,
     assistant,
-    serve,
 )
 from toolnexus.graph import Board, BuildOptions, Graph, NodeContext, ParallelOptions, Registry, build
 
 pytestmark = pytest.mark.anyio
-both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 DOCUMENT: Mapping[str, Any] = {
     "name": "desk",
     "entry": "first",
@@ -50,15 +58,11 @@ DOCUMENT: Mapping[str, Any] = {
 ONCE = ["first", "last"]
 
 
-class Desk:
-    """A graph with two nodes at once that do what they are told: `ask x` asks a person, `hang x` waits for
-    ever, others repeat it; and what became of it."""
+class Desk(TwoAtOnce):
+    """A graph with two nodes at once."""
 
     def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.hanging = asyncio.Barrier(3)
-        self.stopped: list[str] = []
-        self.both_stopped = asyncio.Event()
+        super().__init__()
         registry = Registry()
 
         @registry.node_type("note")
@@ -69,7 +73,7 @@ class Desk:
         async def ask(ctx: NodeContext, board: Board, config: Any) -> None:  # pyright: ignore
             what, _, rest = board.main[-1].text.partition(" ")
             if what == "hang":
-                await self._hang(ctx.node_id)
+                await self.hang(ctx.node_id)
             if what == "ask":
                 question = {"parts": [{"type": "text", "text": f"{rest} {ctx.node_id}?"}]}
                 answer = await ctx.ask_user(question)
@@ -86,18 +90,9 @@ class Desk:
             board["count"] = len(board.main[-1].text)
 
         options = BuildOptions(parallel=ParallelOptions(enabled=True))
-        self.graph: Graph = build(DOCUMENT, registry, options, description="Does what the desk does.")
+        self.target = build(DOCUMENT, registry, options, description="Does what the desk does.")
         counts = {"name": "counts", "entry": "c", "nodes": [{"id": "c", "type": "count"}]}
         self.counts: Graph = build(counts, registry)
-
-    async def _hang(self, name: str) -> None:
-        try:
-            await self.hanging.wait()
-            await asyncio.Event().wait()
-        finally:
-            self.stopped.append(name)
-            if len(self.stopped) == 2:
-                self.both_stopped.set()
 
     def client(self, store: Store | None = None) -> Client:
         def brain(request: ModelRequest) -> Any:
@@ -106,7 +101,7 @@ class Desk:
                 return last.tool_results[0].output
             return assistant("", ToolCallPart("c1", "task", f'{{"agent": "desk", "prompt": "{last.text}"}}'))
 
-        return Client(model=FunctionModel(brain), builtins=False, agents=[self.graph], store=store)
+        return Client(model=FunctionModel(brain), builtins=False, agents=[self.target], store=store)
 
 
 async def test_a_graph_below_task_waits_and_goes_on() -> None:
@@ -128,11 +123,7 @@ async def test_a_cancel_reaches_a_graph_below_task() -> None:
     """[GR-610] Every branch of it; and the conversation can be asked again."""
     desk = Desk()
     async with desk.client() as one, asyncio.timeout(10):
-        running = asyncio.create_task(one.ask("hang x", conversation="c"))
-        await desk.hanging.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+        await cancelled_ask(desk, one)
         assert sorted(desk.stopped) == ["left", "right"] and desk.ran == ["first"]
         assert (await one.ask("x", conversation="c")).text == "x, x"
 
@@ -140,18 +131,10 @@ async def test_a_cancel_reaches_a_graph_below_task() -> None:
 # ---- A2A
 
 
-@asynccontextmanager
-async def agent(
-    desk: Desk, target: Any, store: Store | None = None, **a2a: Any
-) -> AsyncGenerator[tuple[str, Client]]:
-    async with desk.client(store) as one, serve(one, a2a={"agent": target, **a2a}) as server:
-        yield server.url, one
-
-
 async def test_a_graph_answers_over_a2a() -> None:
     """[GR-611] By its registered name or as it is; variables come out as data, where no model spoke."""
     desk = Desk()
-    for target in ("desk", desk.graph):
+    for target in ("desk", desk.target):
         async with agent(desk, target) as (url, _), calling(url) as caller:
             task = await caller.send("hello")
             assert (state(task), text(task)) == ("completed", "hello, hello")
@@ -164,41 +147,21 @@ async def test_a_graph_answers_over_a2a() -> None:
 async def test_a_served_graph_asks_and_goes_on_in_its_task(streaming: bool) -> None:
     """[GR-611] `input-required` with every question; answered one by one, nothing finished runs again."""
     desk = Desk()
-    async with agent(desk, desk.graph) as (url, _), calling(url, streaming=streaming) as caller:
-        task = await caller.send("ask x")
-        assert (state(task), said(task)) == ("input_required", "x left?")
-        assert [q["prompt"] for q in questions(task)] == ["x left?", "x right?"]
-        again = await caller.send("l", task=task)
-        assert (again.id, state(again), said(again)) == (task.id, "input_required", "x right?")
-        done = await caller.send("r", task=again)
-        assert (done.id, state(done), text(done)) == (task.id, "completed", "l, r")
+    assert text(await answered_one_by_one(desk, streaming)) == "l, r"
     assert desk.ran == ONCE
 
 
 async def test_a_question_of_a_served_graph_survives_a_restart(tmp_path: Path) -> None:
     """[GR-611] With tasks and conversations on disk."""
-    desk, tasks = Desk(), str(tmp_path / "tasks.db")
-    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
-        async with calling(url) as caller:
-            task = await caller.send("ask x")
-    async with agent(desk, "desk", SqliteStore(tmp_path / "s.db"), tasks=tasks) as (url, _):
-        async with calling(url) as caller:
-            task = await caller.send("r", task=await caller.send("l", task=task))
-    assert (state(task), text(task)) == ("completed", "l, r") and desk.ran == ONCE
+    desk = Desk()
+    assert text(await answered_after_a_restart(desk, tmp_path)) == "l, r" and desk.ran == ONCE
 
 
 async def test_a_served_graph_is_cancelled() -> None:
     """[GR-611] While it runs, every branch; while it waits, its questions are given up."""
     desk = Desk()
-    async with agent(desk, desk.graph) as (url, one), calling(url) as caller:
-        task = await caller.send("hang x", return_immediately=True)
-        await desk.hanging.wait()
-        assert state(await caller.cancel(task.id)) == "canceled"
-        assert sorted(desk.stopped) == ["left", "right"] and "last" not in desk.ran
-        waiting = await caller.send("ask x")
-        assert state(await caller.cancel(waiting.id)) == "canceled"
-        assert await one.conversation(f"a2a:{waiting.context_id}").pending() == ()
-        assert state(await caller.send("hello", context=waiting.context_id)) == "completed"
+    await cancelled_while_it_runs_and_waits(desk)
+    assert sorted(desk.stopped) == ["left", "right"]
 
 
 # ---- MCP
@@ -206,13 +169,8 @@ async def test_a_served_graph_is_cancelled() -> None:
 
 @asynccontextmanager
 async def tools(era: str, desk: Desk, **options: Any) -> AsyncGenerator[McpClient]:
-    async with desk.client() as one, serve(one, mcp={"agents": ["desk"]}) as server, asyncio.timeout(20):
-        async with McpClient(f"{server.url}/mcp", mode=era, **options) as caller:
-            yield caller
-
-
-def words(result: Any) -> str:
-    return "\n".join(block.text for block in result.content)
+    async with desk.client() as one, mcp_caller(one, {"agents": ["desk"]}, era, **options) as caller:
+        yield caller
 
 
 @both_eras
@@ -229,10 +187,7 @@ async def test_a_graph_is_a_tool_over_mcp(era: str) -> None:
         assert offered["desk"] == "Does what the desk does."
         result = await caller.call_tool("desk", {"prompt": "x"}, progress_callback=on_progress)
         assert words(result) == "x, x"
-        running = asyncio.create_task(caller.call_tool("desk", {"prompt": "hang x"}))
-        await desk.hanging.wait()
-        running.cancel()
-        await desk.both_stopped.wait()
+        await cancelled_call(desk, caller, "desk")
         assert words(await caller.call_tool("desk", {"prompt": "y"})) == "y, y"
     assert heard[:2] == ["desk started", "first"]
     assert sorted(str(h) for h in heard[2:4]) == ["left", "right"] and "last" in heard
