@@ -21,13 +21,14 @@ def add_graph(commands: Commands) -> None:
     _add_run(actions)
     _add_check(actions)
     _add_draw(actions)
-    add_command(
+    schema = add_command(
         actions,
         "schema",
         "toolnexus.cli.graph_schema",
         "print the JSON Schema of graph documents, for editors",
         "Print the JSON Schema of graph documents.",
     )
+    schema.add_argument("--deployment", action="store_true", help="that of deployment documents instead")
 
 
 class _Anywhere(argparse.ArgumentParser):

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ResourceInput,
         ResourceRegistry,
         deploy,
+        deployment_schema,
     )
 
 _DEPLOYMENT = frozenset(
@@ -62,6 +63,7 @@ _DEPLOYMENT = frozenset(
         "ResourceInput",
         "ResourceRegistry",
         "deploy",
+        "deployment_schema",
     )
 )
 
@@ -125,6 +127,7 @@ __all__ = [
     "Workspace",
     "build",
     "deploy",
+    "deployment_schema",
     "json_schema",
     "load",
     "to_dot",

@@ -7,6 +7,7 @@ from toolnexus.graph.deployment.agent import DeployedAgent
 from toolnexus.graph.deployment.deployment import Deployment, deploy
 from toolnexus.graph.deployment.document import DeployError
 from toolnexus.graph.deployment.resources import Dep, ResourceInput, ResourceRegistry
+from toolnexus.graph.deployment.schema import deployment_schema
 
 __all__ = [
     "Dep",
@@ -16,4 +17,5 @@ __all__ = [
     "ResourceInput",
     "ResourceRegistry",
     "deploy",
+    "deployment_schema",
 ]

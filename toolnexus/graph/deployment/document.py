@@ -19,7 +19,7 @@ from toolnexus.graph.definition import MOST_BYTES, lines_of, parsed, placed
 from toolnexus.graph.durations import DOCUMENT, Duration
 from toolnexus.graph.errors import GraphError, Issue
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 LATER = {
     "sessions": "sessions are the conversations of a client here: Client(store=…), with its limits",
     "dynamic_catalog": "agents come from the document alone; deploy another one to change them",
@@ -110,7 +110,7 @@ class RuntimeEntry(_Strict):
     checkpoint_store: str | None = Field(default=None, min_length=1)
 
 
-class _Shape(_Strict):
+class Shape(_Strict):
     version: Literal["v1"] = "v1"
     resources: dict[str, ResourceEntry] = Field(default_factory=dict[str, ResourceEntry])
     agents: dict[str, AgentEntry] = Field(min_length=1)
@@ -123,7 +123,7 @@ class Document:
 
     where: str
     folder: Path | None
-    shape: _Shape
+    shape: Shape
     lines: Mapping[str, int]
 
     def error(self, issues: list[Issue]) -> DeployError:
@@ -161,11 +161,11 @@ def read(source: str | Path | Mapping[str, Any], folder: str | Path | None) -> D
     for finding in plain.findings:
         at, _, message = finding.partition(": ")
         issues.append(Issue(message=message or at, path=at if message else ""))
-    shape: _Shape | None = None
+    shape: Shape | None = None
     try:
-        shape = _Shape.model_validate(plain.data, context={DOCUMENT: True})
+        shape = Shape.model_validate(plain.data, context={DOCUMENT: True})
     except ValidationError as error:
-        issues += _issues_of(error, _Shape, plain.data)
+        issues += _issues_of(error, Shape, plain.data)
     if shape is not None:
         issues += _misnamed(shape)
     if issues or shape is None:
@@ -233,11 +233,11 @@ def _model_in(annotation: Any) -> Any:
     return None
 
 
-def _misnamed(shape: _Shape) -> list[Issue]:
+def _misnamed(shape: Shape) -> list[Issue]:
     out: list[Issue] = []
     for part, names in (("resources", shape.resources), ("agents", shape.agents)):
         for name in names:
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 path = path_text((part, name))
                 out.append(Issue(message="a name has letters, digits, '_' and '-', at most 64", path=path))
     return out
