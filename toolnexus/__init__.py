@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolnexus import graph as graph
+    from toolnexus import workflow as workflow
     from toolnexus.agents.files import load_agents
     from toolnexus.agents.project import Project, load_project
     from toolnexus.agents.remote import RemoteAgent
@@ -318,6 +320,8 @@ def __getattr__(name: str) -> object:
             return version(__name__)
         except PackageNotFoundError:  # run from its sources
             return "0+unknown"
+    if name in ("graph", "workflow"):
+        return import_module(f"{__name__}.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

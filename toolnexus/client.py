@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import toolnexus
 from toolnexus.core.messages import Prompt
 from toolnexus.core.options import count, expect, items
 from toolnexus.core.result import RunResult
@@ -45,11 +46,8 @@ from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolnexus.engine.conversations import Conversation
-    from toolnexus.graph.services import Services
     from toolnexus.models.prices import Prices
     from toolnexus.tools.instructions import Instructions
-    from toolnexus.workflow.scratchpad import Scratchpad
 
 
 class Client(Openable, Overview, Asked):
@@ -209,7 +207,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> RunResult:
         """Run the client's own loop on `prompt` and return what it gave.
 
@@ -234,7 +232,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> RunResult:
         """Like `ask`, with another target: an agent (or its registered name), or any Runnable.
 
@@ -251,7 +249,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @overload
     def stream(
@@ -262,7 +260,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> AbstractAsyncContextManager[Stream]: ...
     @asynccontextmanager
     async def stream(
@@ -273,7 +271,7 @@ class Client(Openable, Overview, Asked):
         conversation: str | None = None,
         output_type: Any = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> AsyncGenerator[Stream]:
         """The same run, observed: `async with client.stream(…) as s: async for event in s: …`.
 
@@ -299,7 +297,7 @@ class Client(Openable, Overview, Asked):
         *,
         target: Runnable | str | None = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> RunResult:
         """Go on with a run that is `pending`: here, or in any other process.
 
@@ -323,7 +321,7 @@ class Client(Openable, Overview, Asked):
         *,
         target: Runnable | str | None = None,
         deps: Any = None,
-        scratchpad: Scratchpad | None = None,
+        scratchpad: toolnexus.workflow.Scratchpad | None = None,
     ) -> AsyncGenerator[Stream]:
         """`resume`, observed like `stream`: its failures are raised when the block ends."""
         from toolnexus.runtime.outbox import Outbox
@@ -372,7 +370,7 @@ class Client(Openable, Overview, Asked):
         """Where conversations are kept."""
         return self._store
 
-    def conversation(self, id: str) -> Conversation:
+    def conversation(self, id: str) -> toolnexus.Conversation:
         """A handle: `messages`, `sub_agents`, `ask`, `pending`, `discard_pending`, `delete`."""
         from toolnexus.engine.conversations import Conversation
 
@@ -387,7 +385,7 @@ class Client(Openable, Overview, Asked):
         self._conversations.steer(conversation, as_messages(messages))
 
     @property
-    def services(self) -> Services:
+    def services(self) -> toolnexus.graph.Services:
         """What this client has, for the nodes of a graph: `graph.load("assistant.yaml", client.services)`."""
         from toolnexus.graph.services import Services
 

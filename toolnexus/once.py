@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import toolnexus
 from toolnexus.client import Client
 from toolnexus.core.result import RunResult
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Runnable
-
-if TYPE_CHECKING:
-    from toolnexus.workflow.scratchpad import Scratchpad
 
 
 async def run(
@@ -20,7 +18,7 @@ async def run(
     model: str | Model | None = None,
     output_type: Any = None,
     deps: Any = None,
-    scratchpad: Scratchpad | None = None,
+    scratchpad: toolnexus.workflow.Scratchpad | None = None,
 ) -> RunResult:
     """Run `target` once, without a client to keep: `await toolnexus.run(agent, "…")`.
 

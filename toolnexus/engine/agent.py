@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from types import CoroutineType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.core.messages import MediaPart, Message, TextPart, user
 from toolnexus.core.options import expect, items
@@ -20,6 +19,11 @@ from toolnexus.errors import ConfigError
 from toolnexus.models.base import Model
 from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import OnRequest
+
+if TYPE_CHECKING:
+    from types import CoroutineType
+else:  # before Python 3.13 it takes no types
+    from collections.abc import Coroutine as CoroutineType
 
 ShouldContinue = Callable[[RunResult], bool | Awaitable[bool]]
 

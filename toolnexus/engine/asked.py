@@ -17,35 +17,35 @@ from toolnexus.core.result import RunResult
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.conversation_id import CONVERSATION, CONVERSATIONS, check_id
 from toolnexus.engine.environment import ENVIRONMENT, Environment
+from toolnexus.engine.life import Life
+from toolnexus.engine.models import Models
 from toolnexus.engine.output import OUTPUT, OutputType, output_type_of
+from toolnexus.engine.roster import Roster
 from toolnexus.engine.stream import raise_error
 from toolnexus.errors import ConfigError, RunError
 from toolnexus.protocols.http import HTTP_POOL
 from toolnexus.runtime.context import ContextKey, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import Asker, OnRequest
+from toolnexus.runtime.redact import Redactor
+from toolnexus.runtime.spill import Spill
+from toolnexus.stores.base import Store
 from toolnexus.tools.builtin.catalog import BOUND_ELSEWHERE
 from toolnexus.tools.builtin.host import CLOSED_ROOTS, READ_ROOTS, SECRET_ENV
 from toolnexus.tools.builtin.options import OPTIONS, BuiltinOptions
 from toolnexus.tools.builtin.survivors import PROCESSES, ProcessGroups
+from toolnexus.tools.gather import Sources
 
 if TYPE_CHECKING:
     from toolnexus.core.events import Event
     from toolnexus.core.messages import Message
     from toolnexus.core.suspension import Answer
     from toolnexus.engine.conversations import Body, Conversations
-    from toolnexus.engine.life import Life
-    from toolnexus.engine.models import Models
-    from toolnexus.engine.roster import Roster
     from toolnexus.engine.runner import Journal, LocalRunner
     from toolnexus.models.prices import Prices
     from toolnexus.runtime.emitter import Emitter
-    from toolnexus.runtime.redact import Redactor
     from toolnexus.runtime.run import Run
     from toolnexus.runtime.snapshot import Snapshot
-    from toolnexus.runtime.spill import Spill
     from toolnexus.runtime.tracing import Tracing
-    from toolnexus.stores.base import Store
-    from toolnexus.tools.gather import Sources
 
 MAIN = "main"
 

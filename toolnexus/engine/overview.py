@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import toolnexus
 from toolnexus.engine.agent import Agent
 from toolnexus.engine.environment import Environment
 from toolnexus.runtime.context import Runnable
@@ -14,7 +15,6 @@ from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolnexus.tools.instructions import Instructions
-    from toolnexus.tools.skills import SkillDef, SkillIssue
 
 
 class Overview:
@@ -48,7 +48,7 @@ class Overview:
         return tuple(self._environment.targets(agent).values()) if may else ()
 
     @property
-    def skills(self) -> list[SkillDef]:
+    def skills(self) -> list[toolnexus.SkillDef]:
         """The skills that are loaded, sorted by name."""
         return list(self._sources.skills.skill_set.skills) if self._sources.skills is not None else []
 
@@ -69,7 +69,7 @@ class Overview:
         return mcp_report(s.config for s in self._sources.servers)
 
     @property
-    def skill_report(self) -> list[SkillIssue]:
+    def skill_report(self) -> list[toolnexus.SkillIssue]:
         """What was wrong with skill files: `{path, reason, detail}`, warnings too."""
         return self._sources.skills.report if self._sources.skills is not None else []
 

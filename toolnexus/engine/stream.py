@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from toolnexus.core.result import RunResult
 from toolnexus.errors import RunError
 from toolnexus.runtime.concurrency import stop
 
 if TYPE_CHECKING:
     from toolnexus.core.events import Event
-    from toolnexus.core.result import RunResult
     from toolnexus.runtime.outbox import Outbox
 
 

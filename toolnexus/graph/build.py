@@ -7,10 +7,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+import toolnexus.graph
 from toolnexus.core.files import read_text, reason
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ErrorKind
@@ -31,11 +32,6 @@ from toolnexus.graph.expr import Condition, ExprSyntaxError
 from toolnexus.graph.options import BuildOptions
 from toolnexus.graph.registry import NodeType, Registry, Role
 from toolnexus.graph.services import Services
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from toolnexus.graph.graph import Graph
 
 logger = logging.getLogger("toolnexus.graph.build")
 
@@ -91,7 +87,7 @@ def build(
     script_runtime_name: str = "js",
     embedded: Mapping[str, str] | None = None,
     description: str = "",
-) -> Graph:
+) -> toolnexus.graph.Graph:
     """A graph that runs, a Runnable. `definition` may also be the plain data of one.
 
     `registry` has the node types and their services (None: the built-in ones, with none), `embedded` the

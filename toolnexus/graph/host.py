@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import toolnexus.graph
 from toolnexus.core.usage import Usage
-
-if TYPE_CHECKING:
-    from toolnexus.graph.checkpoint import Checkpoint
 
 
 class Interrupt(NamedTuple):
@@ -55,7 +53,7 @@ class Host(Protocol):
         """
         ...
 
-    async def checkpoint(self, checkpoint: Checkpoint) -> None:
+    async def checkpoint(self, checkpoint: toolnexus.graph.Checkpoint) -> None:
         """Keep where the run stands. A failure is logged, unless checkpoints are required."""
         ...
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import toolnexus.graph
 from toolnexus.graph.definition import END, GraphDefinition, NodeDef
 
-if TYPE_CHECKING:
-    from toolnexus.graph.graph import Graph
 
-
-def to_mermaid(definition: GraphDefinition | Graph) -> str:
+def to_mermaid(definition: GraphDefinition | toolnexus.graph.Graph) -> str:
     """The definition, or that of a graph, as a Mermaid flowchart from top to bottom; conditions stand on the
     edges."""
     if not isinstance(definition, GraphDefinition):

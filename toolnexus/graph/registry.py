@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import iscoroutinefunction, isfunction
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from pydantic import BaseModel
+
+import toolnexus.graph
 from toolnexus.errors import ErrorKind
 from toolnexus.graph.errors import GraphError, Issue
 from toolnexus.graph.services import Services
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from toolnexus.graph.board import Board
-    from toolnexus.graph.context import NodeContext
-
-Handler = Callable[["NodeContext", "Board", Any], Awaitable[None]]
+Handler = Callable[["toolnexus.graph.NodeContext", "toolnexus.graph.Board", Any], Awaitable[None]]
 """`async (ctx, board, config)`: does the work of one node. It fails with an exception; a `GraphRunError` says
 of which kind the failure is."""
 H = TypeVar("H", bound=Handler)

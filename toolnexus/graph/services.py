@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import toolnexus.graph
 from toolnexus.core.options import wrong
 from toolnexus.runtime.context import Runnable
-
-if TYPE_CHECKING:
-    from toolnexus.graph.scripts.runtime import ScriptRuntime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,9 @@ class Services:
         default_factory=dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]]
     )
     toolkit: Any = None
-    scripts: Mapping[str, ScriptRuntime] = field(default_factory=dict[str, "ScriptRuntime"])
+    scripts: Mapping[str, toolnexus.graph.scripts.runtime.ScriptRuntime] = field(
+        default_factory=dict[str, Any]
+    )
     agents: Mapping[str, Runnable] | Callable[[], Mapping[str, Runnable]] = field(
         default_factory=dict[str, Runnable]
     )

@@ -7,10 +7,9 @@ Above: `engine/turn.py` is the only caller. Below: `openai`, `anthropic`, `funct
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from toolnexus.core.model import ModelRequest, ModelResponse
+from toolnexus.core.model import ModelRequest, ModelResponse
 
 
 @runtime_checkable

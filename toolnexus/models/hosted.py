@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
 from toolnexus.errors import (
     ConfigError,
     ModelConnectionError,
@@ -31,9 +31,12 @@ from toolnexus.models.wire import Wire
 from toolnexus.runtime.redact import Redactor
 
 if TYPE_CHECKING:
-    from toolnexus.core.model import ModelRequest, ModelResponse, ModelSink, OutputSpec
+    from types import CoroutineType
+
     from toolnexus.core.tools import Tool
     from toolnexus.core.usage import Usage
+else:  # before Python 3.13 it takes no types
+    from collections.abc import Coroutine as CoroutineType
 
 BodyTransform = Callable[[dict[str, Any]], dict[str, Any]]
 M = TypeVar("M", bound="HostedModel")

@@ -10,6 +10,7 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolnexus.models.encode import Encoded, dumps, remembered
+from toolnexus.models.keys import Provider
 from toolnexus.models.openai_media import OpenAIMedia
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from toolnexus.core.model import ModelRequest, ModelSink, OutputSpec
     from toolnexus.core.tools import Tool
     from toolnexus.models.hosted import Reading
-    from toolnexus.models.keys import Provider
     from toolnexus.models.openai_reply import OpenAIReading
     from toolnexus.models.structured import Way
 

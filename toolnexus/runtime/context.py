@@ -13,14 +13,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
 from toolnexus.core.result import Limit, RunResult, Status
+from toolnexus.core.suspension import Answer, Request
+from toolnexus.core.tools import Tool
 from toolnexus.core.values import frozen, mutable
 from toolnexus.runtime.tracing import ToolSpan, Trace
 
 if TYPE_CHECKING:
-    from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
-    from toolnexus.core.suspension import Answer, Request
-    from toolnexus.core.tools import Tool
     from toolnexus.core.usage import Budget
     from toolnexus.runtime.background import Background
     from toolnexus.runtime.deadline import Deadline

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from toolnexus.core.model import ModelRequest, ModelResponse
+from toolnexus.core.tools import ToolResult
 from toolnexus.errors import ConfigError, ModelContextError
-
-if TYPE_CHECKING:
-    from toolnexus.core.model import ModelRequest, ModelResponse
-    from toolnexus.core.tools import ToolResult
-    from toolnexus.runtime.context import RunContext, ToolContext
+from toolnexus.runtime.context import RunContext, ToolContext
 
 POINTS = ("before_model", "after_model", "on_overflow", "before_tool", "after_tool")
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+import toolnexus
 from toolnexus.core.names import did_you_mean
 from toolnexus.core.options import count, expect
 from toolnexus.errors import NameConflict, RunError
 from toolnexus.workers.post import Post
-
-if TYPE_CHECKING:
-    from toolnexus.workers.worker import Worker
 
 
 class Bus:
@@ -24,7 +21,7 @@ class Bus:
     def __init__(self, *, max_hops: int = 8) -> None:
         count("Bus: max_hops", max_hops, 1)
         self._max_hops = max_hops
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, toolnexus.Worker] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,12 +55,12 @@ class Bus:
             raise RunError(f"not sent: {self._max_hops} turns of workers have followed from one message")
         await worker.accept(post)
 
-    def join(self, worker: Worker) -> None:
+    def join(self, worker: toolnexus.Worker) -> None:
         """Raises `NameConflict`."""
         if worker.name in self._workers:
             raise NameConflict(f"two workers of one bus are named {worker.name!r}; rename one")
         self._workers[worker.name] = worker
 
-    def leave(self, worker: Worker) -> None:
+    def leave(self, worker: toolnexus.Worker) -> None:
         if self._workers.get(worker.name) is worker:
             del self._workers[worker.name]

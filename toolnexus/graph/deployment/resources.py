@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
 
 from toolnexus.core.names import did_you_mean
 from toolnexus.errors import ConfigError
 from toolnexus.graph.build import literal
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from toolnexus.runtime.context import Runnable
+from toolnexus.runtime.context import Runnable
 
 Settings: TypeAlias = "type[BaseModel] | type[dict[str, Any]] | None"
 """The pydantic model of the settings, `dict` for any table, None: there are none."""
