@@ -171,10 +171,11 @@ class Asked:
         It has another name than the one that asked (an agent may have a new one), is an agent where something
         else asked or the other way round, or is without the tool of a call that waits.
         """
-        is_agent = isinstance(target, Agent)
-        if stood.frame.of_agent not in (None, is_agent) or not (is_agent or target.name == stood.agent):
-            who = f"{stood.agent!r} asked, and {target.name!r} was to go on"
-            raise RunError(f"{who}; go on with the target that asked")
+        is_agent, of_agent = isinstance(target, Agent), stood.frame.of_agent
+        if of_agent not in (None, is_agent) or not (is_agent or target.name == stood.agent):
+            asked = f"{'agent ' if of_agent else ''}{stood.agent!r} asked"
+            other = f"{type(target).__name__} {target.name!r} was to go on"
+            raise RunError(f"{asked}, and {other}; go on with the target that asked")
         if not (isinstance(target, Agent) and stood.frame.messages):
             return
         tools = [*self._environment.toolkit, *self._environment.own(target.scope)]
