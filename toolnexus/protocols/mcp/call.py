@@ -119,7 +119,11 @@ class Call:
     questions: set[asyncio.Task[Answer | None]] = field(default_factory=set[Any])
     """Open questions; they end with the call."""
 
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+    def reported(self, progress: float, total: float | None, message: str | None) -> None:
         """The server reports how far it is."""
         self.clock.progress()
         self.on_progress(progress, total, message)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """The same, for the SDK."""
+        self.reported(progress, total, message)

@@ -24,6 +24,8 @@ SAFE_NAMES = tuple("HOME LANG LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ 
 EOF_GRACE, TERM_GRACE, KILL_GRACE = 1.5, 1.0, 1.0
 """Seconds that a server gets to leave after end of file, after SIGTERM, and to be gone after SIGKILL."""
 
+_SMALL = 1 << 14
+
 
 def server_environment(env: Mapping[str, str]) -> dict[str, str]:
     """The safe part of our environment with `env` on top. A function in a variable is not safe."""
@@ -74,6 +76,12 @@ class ServerProcess:
         except BrokenPipeError:
             self.output.end()
             raise
+
+    async def send(self, data: bytes) -> None:
+        """The same, and wait while much is unsent: nobody reads. Cancelled, it is still sent whole."""
+        self.write(data)
+        if len(data) > _SMALL:  # a note that a call is cancelled must not wait for a server that hangs
+            await self.input.drain()
 
     async def gone(self, seconds: float) -> bool:
         """Whether it has ended, or does so within `seconds`."""

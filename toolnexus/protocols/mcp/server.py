@@ -271,8 +271,9 @@ class McpServer:
                 self._say("needs_auth", fault.reason)
             raise
         self._proved = True
-        with suppress(TimeoutError):  # a call that changed the tools: the next turn must have them
-            await asyncio.wait_for(self._listed.wait(), _LISTING)
+        if not self._listed.is_set():  # a call that changed the tools: the next turn must have them
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._listed.wait(), _LISTING)
         if self.status != "connected" and connection is self._connection:
             self._say("connected", None)
         return result

@@ -28,6 +28,7 @@ from toolnexus.protocols.mcp.faults import Fault, Gone, SessionLost, obituary
 from toolnexus.protocols.mcp.http import http_streams
 from toolnexus.protocols.mcp.inflight import InFlight
 from toolnexus.protocols.mcp.jobs import Jobs
+from toolnexus.protocols.mcp.lane import Lane, traced
 from toolnexus.protocols.mcp.listing import list_tools, watch_tools
 from toolnexus.protocols.mcp.process import EOF_GRACE, ServerProcess
 from toolnexus.protocols.mcp.stdio import ReadMessages, WriteMessages, sdk_streams
@@ -63,6 +64,7 @@ class Connection:
         self._stop = asyncio.Event()
         self._error: BaseException | None = None
         self._session: ClientSession | None = None
+        self._lane = Lane(process) if process is not None else None
         self._calls = InFlight(endpoint.name, redact)
         self._holder = self._jobs.start(self._hold())
         self.ended = False
@@ -157,8 +159,8 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any]]:
-        if self.process is not None:
-            yield ReadMessages(self.process, self._redact, self._end), WriteMessages(self.process)
+        if self.process is not None and self._lane is not None:
+            yield ReadMessages(self.process, self._lane, self._redact, self._end), WriteMessages(self.process)
             return
         if self._endpoint.url is None:
             transport = sdk_streams(self._endpoint, self._redact, self._end)
@@ -172,6 +174,8 @@ class Connection:
         self._end()
 
     def _end(self) -> None:
+        if self._lane is not None:
+            self._lane.close()
         if not self.ended:
             self.ended = True
             self._on_end()
@@ -204,7 +208,13 @@ class Connection:
     async def _send(
         self, call: Call, responses: dict[str, Any] | None, state: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await self._live.call_tool(
+        session = self._live
+        if self._lane is not None and self.era == "handshake" and not traced():
+            result = await self._lane.call(call)
+            if not result.is_error:
+                await session.validate_tool_result(call.tool, result)
+            return result
+        return await session.call_tool(
             call.tool,
             call.arguments,
             progress_callback=call.progress,

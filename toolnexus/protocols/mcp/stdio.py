@@ -14,13 +14,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from toolnexus.protocols.mcp.endpoint import Endpoint
+from toolnexus.protocols.mcp.lane import Lane
 from toolnexus.protocols.mcp.lenient import MendedStream, mend, salvaged
 from toolnexus.protocols.mcp.process import ServerProcess, server_environment
 from toolnexus.runtime.redact import Redactor
 
 logger = logging.getLogger("toolnexus.mcp")
-
-_SMALL = 1 << 14
 
 
 class _Stream:
@@ -35,13 +34,17 @@ class _Stream:
 
 
 class ReadMessages(_Stream):
-    """What the server says. Lines that are no message (banners, debug prints) are skipped.
+    """What the server says. Lines that are no message (banners, debug prints) are skipped, and so are
+    messages for a call in the `lane`.
 
     `on_end` is called when there is nothing more to read: the server has gone.
     """
 
-    def __init__(self, process: ServerProcess, redact: Redactor, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, process: ServerProcess, lane: Lane, redact: Redactor, on_end: Callable[[], None]
+    ) -> None:
         self._process = process
+        self._lane = lane
         self._redact = redact
         self._on_end = on_end
 
@@ -62,7 +65,8 @@ class ReadMessages(_Stream):
             if message is None:
                 logger.debug("skipped a line of %d bytes on stdout that is no message", len(line))
                 continue
-            return SessionMessage(mend(message, self._redact))
+            if not self._lane.takes(message := mend(message, self._redact)):
+                return SessionMessage(message)
 
     async def receive(self) -> SessionMessage | Exception:
         try:
@@ -80,11 +84,9 @@ class WriteMessages(_Stream):
     async def send(self, item: SessionMessage, /) -> None:
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         try:
-            self._process.write(data)
+            await self._process.send(data)
         except BrokenPipeError:
             raise anyio.BrokenResourceError from None
-        if len(data) > _SMALL:  # a note that a call is cancelled must not wait for a server that hangs
-            await self._process.input.drain()
 
 
 @asynccontextmanager
