@@ -15,6 +15,8 @@ def is_name(text: str) -> bool:
 
 def sanitize(name: str) -> str:
     """`name` with every character outside `[A-Za-z0-9_-]` replaced by `_`."""
+    if _SAFE.issuperset(name):
+        return name
     return "".join([character if character in _SAFE else "_" for character in name])
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from toolnexus.core.names import model_names, sanitize
+from toolnexus.core.names import model_names
 from toolnexus.core.tools import Tool, ToolResult
 from toolnexus.errors import ConfigError, SourceError
 from toolnexus.protocols.mcp.call import Call, Clock, Waiting
@@ -191,7 +191,7 @@ class McpSource:
 
 
 def _wish(server: str, tool: str) -> tuple[str, str]:
-    return f"{sanitize(server)}_{sanitize(tool)}", f"{server}\0{tool}"
+    return f"{server}_{tool}", f"{server}\0{tool}"
 
 
 def name_tools(sources: Iterable[McpSource]) -> list[McpTool]:
@@ -201,6 +201,8 @@ def name_tools(sources: Iterable[McpSource]) -> list[McpTool]:
     every call. The names depend on servers and tools only, not on their order.
     """
     tools = [tool for source in sources for tool in source.tools]
+    if len({tool.origin for tool in tools}) < 2:
+        return tools  # a server's own tools have such names already
     names = model_names([_wish(tool.origin or "", tool.original_name) for tool in tools])
     return [tool.named(name) for tool, name in zip(tools, names, strict=True)]
 
