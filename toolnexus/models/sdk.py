@@ -102,6 +102,7 @@ class SdkWire:
         self._client = client.with_options(max_retries=0)
         # The clouds' clients read the model out of the body to build their own URL: they need the object.
         self._takes_bytes = type(client) is getattr(self._sdk, _PLAIN[self._provider])
+        self._addresses: dict[str, str] = {}
         url = client.base_url
         self._host = url.host if url.port is None else f"{url.host}:{url.port}"
         found = [getattr(client, name, None) for name in _SECRETS]
@@ -122,7 +123,17 @@ class SdkWire:
         what: dict[str, Any] = {"content": body} if self._takes_bytes else {"body": json.loads(body)}
         if streamed:
             what |= {"stream": True, "stream_cls": self._sdk.AsyncStream[object]}
-        return await client.post(path, cast_to=httpx2.Response, options=self._options, **what)
+        return await client.post(self._address(path), cast_to=httpx2.Response, options=self._options, **what)
+
+    def _address(self, path: str) -> str:
+        """The path; for a plain client the whole address, which the SDK would put together every time."""
+        if not self._takes_bytes:
+            return path
+        if (whole := self._addresses.get(path)) is None:
+            base = self._client.base_url
+            joined = base.copy_with(raw_path=base.raw_path + path.lstrip("/").encode())
+            whole = self._addresses[path] = str(joined)
+        return whole
 
     async def _events(self, response: Any) -> AsyncGenerator[dict[str, Any]]:
         splitter = EventSplitter()
