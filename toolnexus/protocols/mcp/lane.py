@@ -1,8 +1,8 @@
-"""Calls of tools over a pipe of our own, past the SDK's session.
+"""Calls of tools and listings over a pipe of our own, past the SDK's session.
 
-In the handshake era a call is a line out and a line in, and the session takes most of the processor time of
-one: three validations, a stream and a cancel scope for each. It keeps all the rest: opening, listings,
-questions, notices, and the calls of a host that traces, for which it makes spans.
+In the handshake era such a request is a line out and a line in, and the session takes most of the processor
+time of one: three validations, a stream and a cancel scope for each. It keeps all the rest: opening,
+questions, notices, output schemas, and the requests of a host that traces, for which it makes spans.
 """
 
 from __future__ import annotations
@@ -29,28 +29,35 @@ _FIRST_ID = 1 << 24
 
 
 class Lane:
-    """The calls that are on their way to one process, by the ids of their requests."""
+    """The requests that are on their way to one process."""
 
     def __init__(self, process: ServerProcess) -> None:
         self._process = process
         self._ids = count(_FIRST_ID)
-        self._waiting: dict[int | str, tuple[asyncio.Future[dict[str, Any] | MCPError], Call]] = {}
+        self._waiting: dict[int | str, tuple[asyncio.Future[dict[str, Any] | MCPError], Call | None]] = {}
         self._closed = False
 
     async def call(self, call: Call) -> types.CallToolResult:
-        """The answer of the server. Raises `MCPError`, and `ValidationError` for one that is none.
+        """What the server answers a call with. Raises `MCPError`, and `ValidationError` for no result."""
+        params = {"name": call.tool, "arguments": call.arguments}
+        raw = await self.request("tools/call", params, call)
+        return types.CallToolResult.model_validate(raw, by_name=False)
+
+    async def request(self, method: str, params: dict[str, Any], call: Call | None = None) -> dict[str, Any]:
+        """The result of a request; `call` hears of its progress. Raises `MCPError`.
 
         Cancelled, it tells the server.
         """
         if self._closed:
             raise _gone()
         id = next(self._ids)
-        params = {"name": call.tool, "arguments": call.arguments, "_meta": {"progressToken": id}}
+        if call is not None:
+            params = {**params, "_meta": {"progressToken": id}}
         answer: asyncio.Future[dict[str, Any] | MCPError] = asyncio.get_running_loop().create_future()
         self._waiting[id] = answer, call
         try:
-            line = _line({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-            await self._process.send(line)
+            message = {"jsonrpc": "2.0", "id": id, "method": method}
+            await self._process.send(_line({**message, "params": params} if params else message))
             said = await answer
         except BrokenPipeError:
             raise _gone() from None
@@ -61,10 +68,10 @@ class Lane:
             self._waiting.pop(id, None)
         if isinstance(said, MCPError):
             raise said
-        return types.CallToolResult.model_validate(said, by_name=False)
+        return said
 
     def takes(self, message: types.JSONRPCMessage) -> bool:
-        """Whether `message` is for one of these calls; then nobody else needs it."""
+        """Whether `message` is for one of these requests; then nobody else needs it."""
         if isinstance(message, types.JSONRPCNotification):
             return message.method == "notifications/progress" and self._progress(message.params or {})
         if isinstance(message, types.JSONRPCRequest) or message.id is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import mcp_types as types
 from mcp import MCPError
@@ -14,6 +15,7 @@ from mcp.client.subscriptions import listen
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolnexus.protocols.mcp.endpoint import ListedTool
+from toolnexus.protocols.mcp.lane import Lane
 
 logger = logging.getLogger("toolnexus.mcp")
 
@@ -21,26 +23,78 @@ _MOST_PAGES = 1000
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 
-async def list_tools(session: ClientSession, server: str) -> tuple[ListedTool, ...]:
+Page = Callable[[str | None], Awaitable[tuple[list[ListedTool], str | None]]]
+"""Asks for the tools behind a cursor; gives them, and the cursor of the next page."""
+
+
+class Unusual(Exception):
+    """A page that is for the SDK's session to judge."""
+
+
+def session_page(session: ClientSession) -> Page:
+    """Pages as the session reads them. Tools that only run as background tasks are left out: nobody
+    could call them."""
+
+    async def page(cursor: str | None) -> tuple[list[ListedTool], str | None]:
+        listed = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        return [
+            ListedTool(tool.name, tool.description or "", tool.input_schema)
+            for tool in listed.tools
+            if tool.execution is None or tool.execution.task_support != "required"
+        ], listed.next_cursor
+
+    return page
+
+
+def lane_page(lane: Lane) -> Page:
+    """Pages past the session, which validates a long one for several milliseconds. Raises `Unusual` when
+    there is more to a tool than name, description and arguments, or something is wrong with it."""
+
+    async def page(cursor: str | None) -> tuple[list[ListedTool], str | None]:
+        listed = await lane.request("tools/list", {} if cursor is None else {"cursor": cursor})
+        tools, following = listed.get("tools"), listed.get("nextCursor")
+        if not isinstance(tools, list) or not isinstance(following, str | None):
+            raise Unusual
+        return [_plain(tool) for tool in cast("list[dict[str, Any]]", tools)], following
+
+    return page
+
+
+def _plain(tool: dict[str, Any]) -> ListedTool:
+    """One that `lenient.mend` has been through."""
+    schema = tool["inputSchema"]
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    plain = (
+        not ("outputSchema" in tool or "execution" in tool)
+        and isinstance(properties, dict)
+        and all([isinstance(value, dict) for value in cast("dict[str, Any]", properties).values()])
+        and isinstance(required, list)
+        and all([isinstance(name, str) for name in cast("list[Any]", required)])
+        and isinstance(schema.get("$schema", ""), str)
+    )
+    if not plain:
+        raise Unusual
+    return ListedTool(tool["name"], tool.get("description", ""), schema)
+
+
+async def list_tools(page: Page, server: str) -> tuple[ListedTool, ...]:
     """All tools of all pages, in the server's order, each name once.
 
-    A cursor that comes back ends the listing with a warning. Tools that only run as background
-    tasks are left out: nobody could call them. Raises what the SDK raises.
+    A cursor that comes back ends the listing with a warning. Raises what `page` raises.
     """
     found: dict[str, ListedTool] = {}
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(_MOST_PAGES):
         try:
-            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            tools, following = await page(cursor)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND and cursor is None:
                 return ()  # a server without tools
             raise
-        for tool in page.tools:
-            if tool.execution is None or tool.execution.task_support != "required":
-                found.setdefault(tool.name, ListedTool(tool.name, tool.description or "", tool.input_schema))
-        cursor = page.next_cursor
+        for tool in tools:
+            found.setdefault(tool.name, tool)
+        cursor = following
         if not cursor:
             break
         if cursor in seen:

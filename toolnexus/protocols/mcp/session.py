@@ -29,7 +29,7 @@ from toolnexus.protocols.mcp.http import http_streams
 from toolnexus.protocols.mcp.inflight import InFlight
 from toolnexus.protocols.mcp.jobs import Jobs
 from toolnexus.protocols.mcp.lane import Lane, traced
-from toolnexus.protocols.mcp.listing import list_tools, watch_tools
+from toolnexus.protocols.mcp.listing import Unusual, lane_page, list_tools, session_page, watch_tools
 from toolnexus.protocols.mcp.process import EOF_GRACE, ServerProcess
 from toolnexus.protocols.mcp.stdio import ReadMessages, WriteMessages, sdk_streams
 from toolnexus.runtime.redact import Redactor
@@ -65,6 +65,8 @@ class Connection:
         self._error: BaseException | None = None
         self._session: ClientSession | None = None
         self._lane = Lane(process) if process is not None else None
+        self._without_output: frozenset[str] = frozenset()
+        """Tools without an output schema: nothing of the session's to hold a result against."""
         self._calls = InFlight(endpoint.name, redact)
         self._holder = self._jobs.start(self._hold())
         self.ended = False
@@ -88,7 +90,13 @@ class Connection:
     async def tools(self) -> tuple[ListedTool, ...]:
         """All its tools, every page. Raises `Fault`."""
         try:
-            return await list_tools(self._live, self._endpoint.name)
+            if (lane := self._swift) is not None:
+                with contextlib.suppress(Unusual):
+                    found = await list_tools(lane_page(lane), self._endpoint.name)
+                    self._without_output = frozenset([tool.name for tool in found])
+                    return found
+            self._without_output = frozenset()
+            return await list_tools(session_page(self._live), self._endpoint.name)
         except _SDK_ERRORS as error:
             raise await self._fault(error) from error
 
@@ -186,6 +194,13 @@ class Connection:
             raise Gone("it is not connected")
         return self._session
 
+    @property
+    def _swift(self) -> Lane | None:
+        """The way past the session, where there is one and nobody traces."""
+        if self._lane is None or traced():
+            return None
+        return self._lane if self.era == "handshake" else None
+
     # ---- calls
 
     async def _rounds(self, call: Call) -> types.CallToolResult:
@@ -209,9 +224,9 @@ class Connection:
         self, call: Call, responses: dict[str, Any] | None, state: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
         session = self._live
-        if self._lane is not None and self.era == "handshake" and not traced():
-            result = await self._lane.call(call)
-            if not result.is_error:
+        if (lane := self._swift) is not None:
+            result = await lane.call(call)
+            if not result.is_error and call.tool not in self._without_output:
                 await session.validate_tool_result(call.tool, result)
             return result
         return await session.call_tool(
@@ -226,7 +241,7 @@ class Connection:
     async def _remedied(self, error: MCPError) -> bool:
         """Whether what the server complained of is put right, so that the call may be repeated."""
         if error.code == types.HEADER_MISMATCH:
-            await list_tools(self._live, self._endpoint.name)
+            await list_tools(session_page(self._live), self._endpoint.name)
             return True
         if error.code == types.URL_ELICITATION_REQUIRED:
             wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
