@@ -1,6 +1,7 @@
 """Streaming, events, hooks."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from toolnexus import (
     ModelError,
     ModelRequest,
     ModelResponse,
+    OpenAIModel,
     RunContext,
     Stream,
     ToolContext,
@@ -325,3 +327,30 @@ async def test_a_hook_that_gives_something_else_is_named(point: str) -> None:
         ) as caught:
             await c.ask("go")
     assert caught.value.result.usage.requests == (0 if point == "before_model" else 1)  # type: ignore[attr-defined]
+
+
+async def test_the_first_words_do_not_wait_for_the_others_that_came_with_them() -> None:
+    """[EV-10] Ten deltas come at once, and when the reader has the first, nine are still to be read."""
+    read = 0
+
+    class AtOnce:
+        host, secrets = "here", ()
+
+        async def post(self, path: str, body: bytes) -> dict[str, Any]:
+            raise AssertionError("a stream was asked for")
+
+        async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
+            nonlocal read
+            for word in range(10):
+                read += 1
+                yield {"choices": [{"delta": {"content": f"{word} "}}]}
+            yield {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+
+        async def aclose(self) -> None:
+            pass
+
+    client = Client(model=OpenAIModel("m", wire=AtOnce()), builtins=False)
+    async with client, asyncio.timeout(5), client.stream("go") as stream:
+        texts = [(e.text, read) async for e in stream if isinstance(e, events.TextDelta)]
+    assert texts[0] == ("0 ", 1)
+    assert "".join([text for text, _ in texts]) == stream.result.text == "0 1 2 3 4 5 6 7 8 9 "

@@ -6,6 +6,7 @@ Above: `openai`, `anthropic`. Below: `wire`, `retry`, `encode`.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from abc import ABC, abstractmethod
@@ -297,6 +298,11 @@ class HostedModel(ABC):
         try:
             try:
                 async with aclosing(self._wire.stream(self._path, body)) as events:
+                    async for event in events:
+                        reading.feed(event)
+                        if reading.said:
+                            break
+                    await asyncio.sleep(0)  # the reader need not wait for the rest of what has come
                     async for event in events:
                         reading.feed(event)
             except ToolnexusError:
