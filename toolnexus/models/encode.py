@@ -55,13 +55,15 @@ class Encoded(Generic[T]):
 
     def all(self, messages: Sequence[Message]) -> list[T]:
         """The encoded form of every message, in order. The list is ours: read it, do not change it."""
-        kept = len(self._seen)
-        if list(messages[:kept]) != self._seen:
-            kept = 0
+        kept = len(self._forms)
+        self._seen[kept:] = messages[kept:]
+        # comparing lists of the same objects looks at none of them: in a long run few are in the cache
+        if self._seen != (messages if isinstance(messages, list) else list(messages)):
+            del self._seen[kept:]
             self._look_up()
+            self._seen, kept = list(messages), 0
         for message in messages[kept:]:
             entry = self._known.get(id(message))
-            self._seen.append(message)
             self._forms.append(self._encode(message) if entry is None else entry[1])
         if len(self._known) > 2 * len(messages) + 64:  # hooks that copy must not make us grow for ever
             self._known.clear()
