@@ -47,7 +47,7 @@ def test_no_order_of_lending_and_cancels_loses_or_doubles_a_slot(
             slot = Slot(slots)
             every.append(slot)
             await steps(pause)
-            async with slot.held():
+            async with slot:
                 for waits in rounds:
                     tasks = [asyncio.create_task(wait(slot, count)) for count, _ in waits]
                     try:
@@ -83,7 +83,7 @@ async def test_several_that_come_back_at_once_need_one_slot(cancelled: int | Non
     mine, other = Slot(slots), Slot(slots)
 
     async def hold() -> None:
-        async with other.held():
+        async with other:
             await free.wait()
 
     async def lend() -> None:
@@ -91,7 +91,7 @@ async def test_several_that_come_back_at_once_need_one_slot(cancelled: int | Non
             await asyncio.sleep(0)
 
     async with asyncio.timeout(5):
-        async with mine.held():
+        async with mine:
             with contextlib.suppress(asyncio.CancelledError):
                 async with mine.lent():
                     raise asyncio.CancelledError
@@ -118,14 +118,14 @@ async def test_a_slot_that_is_lent_while_it_comes_back_is_free_for_others() -> N
     mine, other = Slot(slots), Slot(slots)
 
     async def hold() -> None:
-        async with other.held():
+        async with other:
             await free.wait()
 
     async def lend() -> None:
         async with mine.lent():
             await over.wait()
 
-    async with asyncio.timeout(5), mine.held():
+    async with asyncio.timeout(5), mine:
         mine._lend()
         holding = asyncio.create_task(hold())
         await asyncio.sleep(0)

@@ -309,7 +309,7 @@ async def test_slots_go_to_those_who_come_back_first() -> None:
     lend, lent, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def lender() -> None:
-        async with first.held():
+        async with first:
             order.append("first")
             await lend.wait()
             async with first.lent():
@@ -320,7 +320,7 @@ async def test_slots_go_to_those_who_come_back_first() -> None:
         assert not first.lost
 
     async def waiter(slot: Slot, name: str) -> None:
-        async with slot.held():
+        async with slot:
             order.append(name)
             end.set()
             await asyncio.sleep(0)
@@ -340,7 +340,7 @@ async def test_a_slot_that_was_lost_is_taken_again() -> None:
     """[ROB-13] Lost is a run that works while a wait of it was cancelled; taken again it is held once."""
     slots = Slots(1)
     slot = Slot(slots)
-    async with slot.held():
+    async with slot:
         with pytest.raises(asyncio.CancelledError):
             async with slot.lent():
                 raise asyncio.CancelledError

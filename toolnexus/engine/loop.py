@@ -54,17 +54,12 @@ async def run_agent(agent: Agent, input: Any, ctx: RunContext) -> Outcome:
         if not calls:
             if (end := _before_turn(ctx)) is not None:
                 return end
-            response = await model_turn(
-                ctx,
-                model,
-                system=view.system,
-                tools=view.tools,
-                output=answering.spec if answering is not None else None,
-            )
-            said = await _after_turn(agent, ctx, response, answering)
-            if isinstance(said, Outcome):
-                return said
-            calls = said
+            spec = None if answering is None else answering.spec
+            response = await model_turn(ctx, model, system=view.system, tools=view.tools, output=spec)
+            calls = await _after_turn(agent, ctx, response, answering)
+            del response  # a run that waits need not hold it
+            if isinstance(calls, Outcome):
+                return calls
         if calls:
             end = await _batch(agent, ctx, view, calls)
             if end is not None:

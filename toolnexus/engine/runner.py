@@ -157,7 +157,7 @@ class LocalRunner:
         ctx = _below(target, parent, key, delegated, resumed, segment, history, continues)
         run, frame, above = ctx.run, ctx.frame, parent.frame
         result: RunResult | None = None
-        async with frame.slot.held() if frame.slot is not None and delegated else nullcontext():
+        async with frame.slot if frame.slot is not None and delegated else nullcontext():
             if run.emit is not None:
                 run.emit(
                     SubAgentStarted(
@@ -350,7 +350,7 @@ def _point(frame: Frame, outcome: Outcome) -> FramePoint:
         results=results,
         waiting=outcome.waiting,
         turns=frame.turns,
-        limits=tuple(frame.limits),
+        limits=frame.limits,
         children=tuple([r if r is None or r.status != "pending" else None for r in frame.children]),
         place=frame.place,
         start=frame.start - kept_elsewhere,
@@ -367,7 +367,7 @@ def _standing(target: Runnable, ctx: RunContext, point: FramePoint) -> Snapshot:
     run, frame = ctx.run, ctx.frame
     return Snapshot(
         agent=target.name,
-        frame=replace(point, turns=frame.turns, limits=tuple(frame.limits)),
+        frame=replace(point, turns=frame.turns, limits=frame.limits),
         ledger=frame.ledger.to_json(),
         sub_agents=run.sub_agents,
         limits=tuple(run.limits),

@@ -293,7 +293,8 @@ def _with_unique_ids(message: Message, frame: Frame) -> Message:
         return message
     seen, changed = frame.call_ids, False
     if _fine(ids := {call.id for call in calls}, len(calls), seen):
-        seen.update(dict.fromkeys(ids, 1))
+        for id in ids:
+            seen[id] = 1
         return message
     parts: list[Any] = []
     for part in message.parts:

@@ -105,6 +105,7 @@ class HostedModel(ABC):
         self._redact = Redactor(self._wire.secrets)
         self._heads: dict[tuple[bool, bool], bytes] = {}
         self._origin = f"{self.provider}:{self._wire.host}"
+        self._of_tools = f"{self._origin} tools"
         self._offers: dict[tuple[Tool, ...], bytes] = {}
         self._ways = Ways(structured)
 
@@ -266,7 +267,7 @@ class HostedModel(ABC):
                 data = self._offers[tools] = encode(tools)
             return data
 
-        return remembered(request.memo, (self._origin, "tools"), request.tools, known)
+        return remembered(request.memo, self._of_tools, request.tools, known)
 
     def _head(self, streamed: bool, tools: bool) -> bytes:
         head = self._heads.get((streamed, tools))

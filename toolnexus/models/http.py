@@ -78,7 +78,7 @@ class HttpWire:
         return self._secrets
 
     def post(self, path: str, body: bytes) -> CoroutineType[Any, Any, dict[str, Any]]:
-        return self._exchange(path, body, self._parsed)
+        return self._exchange(path, body, HttpWire._parsed)
 
     def upload(
         self, path: str, fields: Sequence[tuple[str, str]], file: tuple[str, str, bytes]
@@ -88,12 +88,14 @@ class HttpWire:
         form = FormData(fields)
         name, kind, content = file
         form.add_field("file", content, filename=name, content_type=kind)
-        return self._exchange(path, form, self._parsed)
+        return self._exchange(path, form, HttpWire._parsed)
 
     def fetch(self, path: str, body: bytes) -> CoroutineType[Any, Any, tuple[bytes, str]]:
-        return self._exchange(path, body, _as_it_is)
+        return self._exchange(path, body, HttpWire._as_it_is)
 
-    async def _exchange(self, path: str, body: bytes | FormData, read: Callable[[bytes, str], T]) -> T:
+    async def _exchange(
+        self, path: str, body: bytes | FormData, read: Callable[[HttpWire, bytes, str], T]
+    ) -> T:
         """What `read` makes of the content that the endpoint answers with, and of its kind."""
         self._in_flight += 1
         try:
@@ -106,7 +108,7 @@ class HttpWire:
             self._in_flight -= 1
             if self._leaving:
                 await self._leave_when_idle()
-        return read(data, kind)
+        return read(self, data, kind)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[dict[str, Any]]:
         from toolnexus.models.sse import DONE, EventSplitter, parse_event
@@ -157,6 +159,9 @@ class HttpWire:
 
     def _parsed(self, data: bytes, kind: str) -> dict[str, Any]:
         return parse_reply(self._host, data, self._redact)
+
+    def _as_it_is(self, data: bytes, kind: str) -> tuple[bytes, str]:
+        return data, kind
 
     def _request(self, path: str, body: bytes | FormData, *, streamed: bool) -> Awaitable[ClientResponse]:
         if not self._holds:
@@ -225,10 +230,6 @@ class HttpWire:
         else:
             what = self._redact(str(error))[:500] or name
         return ModelConnectionError(f"{self._host}: {what}")
-
-
-def _as_it_is(data: bytes, kind: str) -> tuple[bytes, str]:
-    return data, kind
 
 
 def _cause(error: Any) -> str:

@@ -193,8 +193,8 @@ class Frame:
         """Every call id of the transcript, with how often it was asked for."""
         self._task = asyncio.current_task()
         self._cancels = self._task.cancelling() if self._task is not None else 0
-        self.inbox: list[Message] = []
-        """Messages that somebody wants in before the next turn."""
+        self.inbox: list[Message] | None = None
+        """Messages that somebody wants in before the next turn; only the top of a run has one."""
         self.results: dict[str, ToolResultPart] = {}
         """Results of the batch in flight: what a cancel must not lose."""
         self.relays: Relays | None = None
@@ -204,7 +204,7 @@ class Frame:
         self.turns = 0
         self.typed = False
         """Whether the value of this run is a checked one, never just its text."""
-        self.limits: list[Limit] = []
+        self.limits: tuple[Limit, ...] = ()
         """Limits that this run itself met."""
         self.children: list[RunResult | None] = []
         """Results of the runs below, in start order; None while one is running."""
@@ -248,7 +248,7 @@ class Frame:
         self.call_ids.update((c.id, 1) for m in point.messages for c in m.tool_calls)
         self.results.update(point.results)
         self.turns = point.turns
-        self.limits.extend(point.limits)
+        self.limits += point.limits
         self.children.extend(point.children)
         self.child_names = point.child_names
         self.start += point.start
@@ -270,7 +270,7 @@ class Frame:
     def hit(self, run: Run, name: str, value: float | None, scope: tuple[str, ...] | None = None) -> Limit:
         """Note that this run met a limit, its own or that of the run at `scope`."""
         limit = Limit(limit=name, value=value, path=self.path, scope=scope or self.path)
-        self.limits.append(limit)
+        self.limits += (limit,)
         run.limits.append(limit)
         if run.emit is not None:
             from toolnexus.core.events import LimitHit

@@ -98,7 +98,8 @@ class Ledger:
         self.by_model: dict[str, Tally] = {}
         self.children: list[Ledger] = []
         inherited = parent.meters if parent is not None else ()
-        self.meters = (*inherited, *[Meter(budget, path) for budget in budgets])
+        own = [Meter(budget, path) for budget in budgets]
+        self.meters = (*inherited, *own) if own else inherited
         if parent is not None:
             parent.children.append(self)
 

@@ -44,7 +44,7 @@ class Slots:
 
 
 class Slot:
-    """The one slot of one run. Several waits of that run at once lend it once."""
+    """The one slot of one run, held inside `async with`. Several waits of that run at once lend it once."""
 
     __slots__ = ("_entered", "_held", "_one", "_slots", "_waits")
 
@@ -55,9 +55,15 @@ class Slot:
         self._waits = 0
         self._one: asyncio.Lock | None = None
 
-    def held(self) -> _Held:
-        """Hold the slot for the life of the run."""
-        return _Held(self)
+    async def __aenter__(self) -> None:
+        await self._slots.acquire()
+        self._held = self._entered = True
+
+    async def __aexit__(self, *_: object) -> None:
+        self._entered = False
+        if self._held:
+            self._held = False
+            self._slots.release()
 
     def lent(self) -> _Lent:
         """Give the slot away while the run waits for a child or for a human."""
@@ -83,16 +89,6 @@ class Slot:
             else:
                 self._held = True
 
-    async def _enter(self) -> None:
-        await self._slots.acquire()
-        self._held = self._entered = True
-
-    def _leave(self) -> None:
-        self._entered = False
-        if self._held:
-            self._held = False
-            self._slots.release()
-
     def _lend(self) -> None:
         self._waits += 1
         if self._held:
@@ -104,22 +100,9 @@ class Slot:
         await self.regain()
 
 
-class _Held:
-    """A class and no generator, like `_Lent`: each live sub-agent stands in one of either."""
-
-    __slots__ = ("_slot",)
-
-    def __init__(self, slot: Slot) -> None:
-        self._slot = slot
-
-    async def __aenter__(self) -> None:
-        await self._slot._enter()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._slot._leave()
-
-
 class _Lent:
+    """A class and no generator: many runs stand in one at once."""
+
     __slots__ = ("_slot",)
 
     def __init__(self, slot: Slot) -> None:
