@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import toolnexus
@@ -46,6 +45,8 @@ from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolnexus.models.prices import Prices
     from toolnexus.tools.instructions import Instructions
 
@@ -387,6 +388,8 @@ class Client(Openable, Overview, Asked):
     @property
     def services(self) -> toolnexus.graph.Services:
         """What this client has, for the nodes of a graph: `graph.load("assistant.yaml", client.services)`."""
+        from pathlib import Path
+
         from toolnexus.graph.services import Services
 
         environment = self._environment
@@ -394,7 +397,7 @@ class Client(Openable, Overview, Asked):
             models=self._models,
             toolkit=lambda: environment.toolkit,
             agents=lambda: environment.targets(self._main),
-            workspace=self._workdir,
+            workspace=Path(self._workdir),
         )
 
     @property

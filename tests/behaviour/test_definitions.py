@@ -245,7 +245,7 @@ def test_every_option_of_a_client_is_described() -> None:
 
 async def test_an_agent_file_root_may_be_made_later(tmp_path: Path) -> None:
     """[DEF-01] A folder that is not there yet is no wrong type."""
-    assert Agent(name="a", workdir=tmp_path / "later").settings.workdir == tmp_path / "later"
+    assert Agent(name="a", workdir=tmp_path / "later").settings.workdir == str(tmp_path / "later")
 
 
 async def test_lists_may_be_any_iterable() -> None:

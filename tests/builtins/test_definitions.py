@@ -141,8 +141,9 @@ def test_every_definition_has_an_implementation_and_the_other_way_round() -> Non
         )
     }
     assert implemented.isdisjoint(BOUND_ELSEWHERE)
-    assert implemented | BOUND_ELSEWHERE == set(NAMES) == {path.stem for path in folder().glob("*.json")}
-    assert {path.stem for path in folder().glob("*.md")} == {*NAMES, *OPTIONS, "README"}
+    there = Path(folder())
+    assert implemented | BOUND_ELSEWHERE == set(NAMES) == {path.stem for path in there.glob("*.json")}
+    assert {path.stem for path in there.glob("*.md")} == {*NAMES, *OPTIONS, "README"}
 
 
 def test_the_tools_carry_their_definitions() -> None:

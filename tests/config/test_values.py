@@ -234,7 +234,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert [agent.name for agent in options["agents"]] == ["reader"]
     assert "workdir" not in options
     with Document.read("../project/toolnexus.toml").client(model=ScriptedModel(["x"])) as client:
-        assert client._workdir == elsewhere
+        assert client._workdir == str(elsewhere)
     assert Document.read(write(project, {"workdir": "."})).options()["workdir"] == project
 
 

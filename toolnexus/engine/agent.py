@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.core.messages import MediaPart, Message, TextPart, user
@@ -21,6 +20,7 @@ from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import OnRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import CoroutineType
 else:  # before Python 3.13 it takes no types
     from collections.abc import Coroutine as CoroutineType

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from toolnexus.core.options import count, expect, expect_callable, items, wrong
 from toolnexus.core.usage import Budget
@@ -68,18 +67,19 @@ def _rules(option: str, value: Any) -> Permissions | None:
     return layer if layer.rules else None
 
 
-def folder(option: str, value: Any) -> Path:
+def folder(option: str, value: Any) -> str:
     """The absolute path of a folder option. Raises `ConfigError` for a file and for what is no path."""
-    expect(option, value, (str, Path), "give the path of a folder")
-    path = Path(value).resolve()
+    given: Any = os.fspath(cast("os.PathLike[Any]", value)) if isinstance(value, os.PathLike) else value
+    expect(option, given, str, "give the path of a folder")
+    path = os.path.realpath(given)
     if os.path.exists(path) and not os.path.isdir(path):
-        raise ConfigError(f"{option}={str(value)!r} is a file; give the folder that file tools stay in")
+        raise ConfigError(f"{option}={str(given)!r} is a file; give the folder that file tools stay in")
     return path
 
 
 def check_store(store: Any) -> None:
     """Raises `ConfigError` for what keeps no conversations."""
-    if isinstance(store, (str, Path)):
+    if isinstance(store, str) or hasattr(store, "__fspath__"):
         raise wrong("store", store, f"give store=SqliteStore({str(store)!r})")
     if store is not None:
         expect("store", store, Store, "give a SqliteStore('chat.db'), a MemoryStore() or another Store")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolnexus.core.tools import Tool
@@ -13,6 +12,8 @@ from toolnexus.runtime.context import Frame
 from toolnexus.tools.toolkit import unknown_tool
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolnexus.engine.deferred import Deferred
 
 TOOL_SEARCH = "tool_search"

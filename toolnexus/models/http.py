@@ -11,17 +11,19 @@ import io
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from toolnexus.errors import ModelConnectionError, ModelError, ModelResponseError
-from toolnexus.models.keys import check_url
+from toolnexus.models.keys import check_url, place
 from toolnexus.models.wire import CONNECT, SILENCE, http_error, parse_reply
 from toolnexus.protocols.http import HttpPool, check_headers, proxy_of
 from toolnexus.runtime.redact import Redactor
 
 if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
     from aiohttp import ClientResponse, FormData, StreamReader
 
 T = TypeVar("T")
@@ -53,14 +55,13 @@ class HttpWire:
         silence: float = SILENCE,
     ) -> None:
         check_url(base_url)
-        parts = urlsplit(base_url)
-        self._base = parts._replace(path=parts.path.rstrip("/"))
-        self._host = parts.netloc
+        self._base_url = base_url
+        self._host, query = place(base_url)
         check_headers(headers or {})
         given = {name.lower(): value for name, value in (headers or {}).items()}
         self._headers = {"content-type": "application/json", "user-agent": "toolnexus", **given}
         known = header_secrets(given) if secrets is None else secrets
-        self._secrets = (*known, *query_secrets(parts.query))
+        self._secrets = (*known, *query_secrets(query))
         self._redact = Redactor(self._secrets)
         self._pool = pool or HttpPool()
         self._holds = False
@@ -209,10 +210,19 @@ class HttpWire:
             **self._proxy(),
         }
 
+    @cached_property
+    def _base(self) -> SplitResult:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(self._base_url)
+        return parts._replace(path=parts.path.rstrip("/"))
+
     def _proxy(self) -> dict[str, Any]:
         proxy = proxy_of(self._base.scheme, self._base.hostname or "")
         if proxy is None:
             return {}
+        from urllib.parse import unquote, urlsplit
+
         password = urlsplit(proxy).password or ""
         for secret in (password, unquote(password)):
             self._redact.add(secret)
@@ -259,6 +269,8 @@ def query_secrets(query: str) -> tuple[str, ...]:
     """The values in the query of an address that are secrets by their name, such as `api_key=`."""
     if not query:
         return ()
+    from urllib.parse import parse_qsl
+
     from toolnexus.runtime.secrets import secret_name
 
     pairs = parse_qsl(query)

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import urlsplit
 
 from toolnexus.errors import ConfigError
 
@@ -81,6 +80,10 @@ def check_url(url: str) -> str:
     """The host of `url`. Raises `ConfigError` unless it is plain http or https."""
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"base_url must be a text, not {type(url).__name__}")
+    if plain := _plain(url):
+        return plain.partition(":")[0].lower()
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -93,6 +96,30 @@ def check_url(url: str) -> str:
     if parts.username or parts.password:
         raise ConfigError(f"base_url for {host} must not hold a user or password; put them into headers=…")
     return host
+
+
+def place(url: str) -> tuple[str, str]:
+    """The host of an address that `check_url` took, with its port when it has one; and its query."""
+    if plain := _plain(url):
+        return plain, ""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return parts.netloc, parts.query
+
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def _plain(url: str) -> str:
+    """Host and port of an http address that is as plain as most are, read without loading urllib (4 ms);
+    `""` for all others."""
+    scheme, _, rest = url.partition("://")
+    at, _, path = rest.partition("/")
+    host, colon, port = at.partition(":")
+    plain = scheme in ("http", "https") and host and _PLAIN.issuperset(host + path.replace("/", ""))
+    digits = not colon or (len(port) < 6 and port.isascii() and port.isdecimal() and int(port) < 65536)
+    return at if plain and digits else ""
 
 
 def _shown(url: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from toolnexus.errors import ConfigError
 from toolnexus.runtime.context import ContextKey
@@ -91,6 +90,7 @@ HTTP_POOL: ContextKey[HttpPool] = ContextKey("http_pool")
 
 def proxy_of(scheme: str, host: str) -> str | None:
     """The proxy that the environment names for a host. Raises `ConfigError` for one of another kind."""
+    from urllib.parse import urlsplit
     from urllib.request import getproxies, proxy_bypass  # 10 ms that only a request needs
 
     proxy = getproxies().get(scheme)

@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from toolnexus.core.messages import Message, ToolCallPart, ToolResultPart
@@ -21,6 +20,8 @@ from toolnexus.core.values import frozen, mutable
 from toolnexus.runtime.tracing import ToolSpan, Trace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolnexus.core.usage import Budget
     from toolnexus.runtime.background import Background
     from toolnexus.runtime.deadline import Deadline
@@ -69,7 +70,7 @@ class RunSettings:
     hooks: tuple[object, ...] = ()
     on_request: OnRequest | None = None
     max_turns: int | None = None
-    workdir: Path | None = None
+    workdir: str | Path | None = None
     permissions: Permissions | None = None
 
 

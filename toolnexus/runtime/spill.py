@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Spill:
@@ -22,6 +25,7 @@ class Spill:
                 raise OSError("the client is closed")
             if self._folder is None:
                 import tempfile
+                from pathlib import Path
 
                 self._folder = Path(tempfile.mkdtemp(prefix="toolnexus-")).resolve()
             self._count += 1

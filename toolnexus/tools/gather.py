@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from toolnexus.core.suspension import Request
@@ -18,6 +17,8 @@ from toolnexus.tools.source import ToolSource, safely_named, secrets_of
 from toolnexus.tools.toolkit import assemble, check_unique
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolnexus.tools.mcp import McpSource
     from toolnexus.tools.skills import SkillSource
 

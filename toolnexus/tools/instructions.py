@@ -41,7 +41,7 @@ def with_instructions(prompt: str, instructions: Instructions | None) -> str:
     return "\n\n".join([text for text in (prompt, instructions.block()) if text])
 
 
-def read_instructions(given: bool | str | Path, workdir: Path) -> Instructions | None:
+def read_instructions(given: bool | str | Path, workdir: str | Path) -> Instructions | None:
     """What the file `given` says, or, for True, the nearest from `workdir` upward.
 
     The search ends at the root of the repository; outside of one only `workdir` itself is looked at,
@@ -53,7 +53,7 @@ def read_instructions(given: bool | str | Path, workdir: Path) -> Instructions |
         return None
     others: list[str] = []
     if given is True:
-        found = find_instructions(workdir)
+        found = find_instructions(Path(workdir))
         if not found:
             return None
         path = found[0]

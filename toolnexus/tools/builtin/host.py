@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolnexus.runtime.context import ContextKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READ_ROOTS: ContextKey[tuple[Path, ...]] = ContextKey("read_roots")
 """More folders that read, grep and glob may look into, such as skill folders."""

@@ -9,7 +9,6 @@ import functools
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from toolnexus.core.values import frozen
@@ -29,12 +28,12 @@ class Definition:
 
 
 @functools.cache
-def folder() -> Path:
+def folder() -> str:
     """Where the definitions lie. Raises `ConfigError` when the installation has none."""
-    here = Path(__file__).resolve()
-    for candidate in (here.parent / "definitions", here.parents[3] / "builtins"):
-        if candidate.is_dir():
-            return candidate
+    here = os.path.dirname(os.path.realpath(__file__))
+    for candidate in ("definitions", "../../../builtins"):
+        if os.path.isdir(path := os.path.normpath(os.path.join(here, candidate))):
+            return path
     raise ConfigError("the definitions of the builtin tools are missing; install the package again")
 
 
@@ -53,8 +52,8 @@ def definition(name: str, options: tuple[str, ...] = ()) -> Definition:
     if name not in names():
         raise ConfigError(f"no builtin is called {name!r}; there are: {', '.join(names())}")
     try:
-        data = json.loads((folder() / f"{name}.json").read_text(encoding="utf-8"))
-        texts = [(folder() / f"{part}.md").read_text(encoding="utf-8").strip() for part in (name, *options)]
+        data = json.loads(_text(f"{name}.json"))
+        texts = [_text(f"{part}.md").strip() for part in (name, *options)]
     except (OSError, ValueError) as error:
         raise ConfigError(f"builtin {name!r}: its definition cannot be read: {error}") from error
     added = data.pop("options", {})
@@ -66,3 +65,8 @@ def definition(name: str, options: tuple[str, ...] = ()) -> Definition:
         more = {key: value for option in options for key, value in added[option].items()}
         schema = {**schema, "properties": {**schema["properties"], **more}}
     return Definition(name=name, description="\n\n".join(texts), input_schema=schema, limits=data["limits"])
+
+
+def _text(file: str) -> str:
+    with open(os.path.join(folder(), file), encoding="utf-8") as opened:
+        return opened.read()
