@@ -34,7 +34,7 @@ LAYERS = {
 SIDEWAYS = {("core", "errors"), ("tools", "protocols"), ("models", "protocols")}
 HEAVY = (
     *("openai", "anthropic", "mcp", "a2a", "httpx", "httpx2", "aiohttp", "pydantic", "yaml", "jsonschema"),
-    *("psycopg", "redis", "genai_prices"),
+    *("psycopg", "redis", "genai_prices", "pathlib", "urllib.parse"),
 )
 IMPORT = re.compile(r"^ *(?:from|import) toolnexus\.(\w+)", re.MULTILINE)
 MOST_LINES = 500
@@ -70,10 +70,11 @@ def test_nothing_imports_the_test_kit() -> None:
 def test_importing_the_package_loads_nothing_heavy() -> None:
     """[ARCH-03] `import toolnexus` and an unopened client load no third party."""
     program = (
-        "import sys, toolnexus\n"
+        "import asyncio, sys\nbefore = set(sys.modules)\nimport toolnexus\n"
         "async def f(x: int) -> str:\n    'F.'\n    return ''\n"
-        "toolnexus.Client(model=toolnexus.FunctionModel(lambda r: ''), tools=[f])\n"
-        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+        "model = toolnexus.OpenAIModel('m', base_url='http://localhost:9/v1', api_key='any-key-1')\n"
+        "toolnexus.Client(model=model, tools=[f])\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules.keys() - before])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
