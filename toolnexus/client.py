@@ -45,8 +45,6 @@ from toolnexus.tools.gather import Sources
 from toolnexus.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolnexus.models.prices import Prices
     from toolnexus.tools.instructions import Instructions
 
@@ -100,7 +98,7 @@ class Client(Openable, Overview, Asked):
         headers: Mapping[str, str] | None = None,
         system_prompt: str = "",
         tools: Sequence[ToolSpec] = (),
-        mcp: str | Path | Mapping[str, Any] | None = None,
+        mcp: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         skills: Any = None,
         builtins: FilterSpec | Mapping[str, Any] = True,
         agents: Sequence[Runnable] = (),
@@ -116,8 +114,8 @@ class Client(Openable, Overview, Asked):
         on_request: OnRequest | None = None,
         permissions: Mapping[str, str] | None = None,
         store: Store | None = None,
-        workdir: str | Path | None = None,
-        instructions: bool | str | Path = False,
+        workdir: str | os.PathLike[str] | None = None,
+        instructions: bool | str | os.PathLike[str] = False,
     ) -> None:
         count("max_turns", max_turns, 1)
         count("max_sub_agent_depth", max_sub_agent_depth, 0)

@@ -33,8 +33,10 @@ INTERNAL = {
     "RemoteAgent.found": {"Found"},
     "RunContext.__init__": {"Run"},
     "Stream.__init__": {"Outbox"},
+    "ToolContext.workdir": {"Path"},
 }
-"""Where a type stands that has no public name and that a client which does not need it does not load."""
+"""Where a type stands that has no name in a public package and that a client which does not need it does
+not load."""
 
 WRAPPED = "__func__", "fget", "func"
 """Where static and class methods, properties and cached ones hold their function."""

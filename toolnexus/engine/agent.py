@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +21,6 @@ from toolnexus.runtime.context import Outcome, RunContext, Runnable, RunSettings
 from toolnexus.runtime.questions import OnRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import CoroutineType
 else:  # before Python 3.13 it takes no types
     from collections.abc import Coroutine as CoroutineType
@@ -57,7 +57,7 @@ class Agent:
     """Answers questions of its runs and everything below, before the caller is asked."""
     should_continue: ShouldContinue | None = None
     """Asked at a natural stop; true sends a nudge and goes on, within `max_turns`."""
-    workdir: str | Path | None = None
+    workdir: str | os.PathLike[str] | None = None
     """The root of its file tools. None: the caller's."""
     permissions: Mapping[str, str] | None = None
     """Rules about its calls and those below, `{"bash(git *)": "allow", "bash": "ask", "write": "deny"}`;

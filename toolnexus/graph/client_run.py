@@ -326,7 +326,7 @@ class ContextHost:
 
     def drain_steer(self) -> list[Message]:
         """What was said to the run in flight (`client.steer`)."""
-        inbox = self._ctx.frame.inbox
+        inbox = self._ctx.frame.inbox or []
         taken = list(inbox)
         inbox.clear()
         return taken

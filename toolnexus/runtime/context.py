@@ -70,7 +70,7 @@ class RunSettings:
     hooks: tuple[object, ...] = ()
     on_request: OnRequest | None = None
     max_turns: int | None = None
-    workdir: str | Path | None = None
+    workdir: str | os.PathLike[str] | None = None
     permissions: Permissions | None = None
 
 

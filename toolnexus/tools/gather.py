@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from toolnexus.core.suspension import Request
@@ -17,8 +18,6 @@ from toolnexus.tools.source import ToolSource, safely_named, secrets_of
 from toolnexus.tools.toolkit import assemble, check_unique
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolnexus.tools.mcp import McpSource
     from toolnexus.tools.skills import SkillSource
 
@@ -31,7 +30,7 @@ class Sources:
     def __init__(
         self,
         *,
-        mcp: str | Path | Mapping[str, Any] | list[McpSource] | None,
+        mcp: str | PathLike[str] | Mapping[str, Any] | list[McpSource] | None,
         skills: Any,
         builtins: NameFilter,
         host: Sequence[Tool | ToolSource],

@@ -41,14 +41,16 @@ def with_instructions(prompt: str, instructions: Instructions | None) -> str:
     return "\n\n".join([text for text in (prompt, instructions.block()) if text])
 
 
-def read_instructions(given: bool | str | Path, workdir: str | Path) -> Instructions | None:
+def read_instructions(
+    given: bool | str | os.PathLike[str], workdir: str | os.PathLike[str]
+) -> Instructions | None:
     """What the file `given` says, or, for True, the nearest from `workdir` upward.
 
     The search ends at the root of the repository; outside of one only `workdir` itself is looked at,
     since what lies above may be anybody's. None when there is none, or nothing in it. Raises
     `ConfigError` for a file that cannot be read or has more than 64 KiB.
     """
-    expect("instructions", given, (bool, str, Path), "give True or the path of a file")
+    expect("instructions", given, (bool, str, os.PathLike), "give True or the path of a file")
     if given is False:
         return None
     others: list[str] = []

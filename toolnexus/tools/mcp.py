@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from os import PathLike
 from typing import Any, cast
 
 from toolnexus.core.names import model_names
@@ -207,7 +207,7 @@ def name_tools(sources: Iterable[McpSource]) -> list[McpTool]:
     return [tool.named(name) for tool, name in zip(tools, names, strict=True)]
 
 
-def mcp_sources(config: str | Path | Mapping[str, Any] | list[McpSource]) -> list[McpSource]:
+def mcp_sources(config: str | PathLike[str] | Mapping[str, Any] | list[McpSource]) -> list[McpSource]:
     """The configured servers as sources, for `tools=` of a client or of one agent.
 
     `config` is what `Client(mcp=…)` takes; sources are given back. Raises `ConfigError`.
@@ -217,7 +217,7 @@ def mcp_sources(config: str | Path | Mapping[str, Any] | list[McpSource]) -> lis
     return [McpSource(server) for server in load_mcp_config(cast("Any", config))]
 
 
-async def list_mcp_tools(config: str | Path | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+async def list_mcp_tools(config: str | PathLike[str] | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What every configured server offers, unfiltered, under original names. Leaves nothing running.
 
     Gives `{server: {"status", "reason", "tools": [{"name", "description", "input_schema"}]}}`;

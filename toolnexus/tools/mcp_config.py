@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -80,7 +81,7 @@ class McpConfig:
     """What is to be said about it."""
 
 
-def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfig, ...]:
+def load_mcp_config(source: str | PathLike[str] | Mapping[str, Any]) -> tuple[ServerConfig, ...]:
     """The servers of a JSON or TOML file, or of a mapping of the same shape, in their order.
 
     The servers stand under `mcpServers`, `mcp_servers`, `servers` or `mcp`, or are the document itself.
@@ -96,7 +97,7 @@ def load_mcp_config(source: str | Path | Mapping[str, Any]) -> tuple[ServerConfi
     return found.servers
 
 
-def read_mcp_config(source: str | Path | Mapping[str, Any], folder: Path | None = None) -> McpConfig:
+def read_mcp_config(source: str | PathLike[str] | Mapping[str, Any], folder: Path | None = None) -> McpConfig:
     """`load_mcp_config` that logs nothing and tells what it would have logged.
 
     `folder` is the project that the source belongs to, if its place does not say so.
@@ -104,7 +105,7 @@ def read_mcp_config(source: str | Path | Mapping[str, Any], folder: Path | None 
     notes: list[Note] = []
     if isinstance(source, Mapping):
         where, document = "mcp", cast("Mapping[Any, Any]", source)
-    elif not isinstance(source, str | Path):
+    elif not isinstance(source, str | PathLike):
         raise ConfigError(f"mcp must be the path of a file or a mapping of servers, not {kind_of(source)}")
     else:
         path = _path(source)
@@ -116,7 +117,7 @@ def read_mcp_config(source: str | Path | Mapping[str, Any], folder: Path | None 
     values = Values(folder, found.inputs)
     servers: list[ServerConfig] = []
     for name, entry in found.servers.items():
-        if isinstance(source, str | Path):
+        if isinstance(source, str | PathLike):
             entry = with_variables(entry, Path(source), f"{where}: server {name!r}")
         servers.append(
             _server(name, as_ours(entry), values, where, notes, off=name in found.off, beside=found.beside)
@@ -136,7 +137,7 @@ def mcp_report(configs: Iterable[ServerConfig]) -> tuple[str, ...]:
     return (*servers, *documents)
 
 
-def _path(source: str | Path) -> Path:
+def _path(source: str | PathLike[str]) -> Path:
     try:
         return Path(source).expanduser()
     except RuntimeError as error:  # the home of nobody
