@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 from collections.abc import Generator
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 
@@ -19,6 +21,21 @@ os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 # What is loaded stays: the garbage collector need not look at it, neither now nor in every test.
 gc.disable()
 gc.set_threshold(10_000, 20, 50)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let every worker start elsewhere with loading the tests: in a fresh clone each compiles a part of them,
+    and reads what the others have compiled, where all of them would compile everything."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or [os.path.basename(arg) for arg in session.config.args] != ["tests"]:
+        return
+    root = session.config.rootpath
+    tests = sorted(path.relative_to(root).with_suffix("") for path in root.glob("tests/**/test_*.py"))
+    first = len(tests) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for path in tests[first:] + tests[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # collecting tells
+            import_module(".".join(path.parts))
 
 
 def pytest_collection_finish() -> None:
