@@ -4,11 +4,11 @@ import gc
 import os
 import sys
 from collections.abc import Generator
-from contextlib import suppress
-from importlib import import_module
+from typing import Any
 
 import pytest
 
+from tests import workers
 from tests.warm import Warm
 
 # Many tests start programs of their own: those must not compile every import again.
@@ -23,19 +23,12 @@ gc.disable()
 gc.set_threshold(10_000, 20, 50)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Let every worker start elsewhere with loading the tests: in a fresh clone each compiles a part of them,
-    and reads what the others have compiled, where all of them would compile everything."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if not worker or [os.path.basename(arg) for arg in session.config.args] != ["tests"]:
-        return
-    root = session.config.rootpath
-    tests = sorted(path.relative_to(root).with_suffix("") for path in root.glob("tests/**/test_*.py"))
-    first = len(tests) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    for path in tests[first:] + tests[:first]:
-        with suppress(Exception, pytest.skip.Exception):  # collecting tells
-            import_module(".".join(path.parts))
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """The workers are forked where that is possible."""
+    if hasattr(os, "fork"):
+        python = workers.forked(config, len(specs))
+        for spec in specs:
+            spec.python = python
 
 
 def pytest_collection_finish() -> None:
