@@ -29,7 +29,7 @@ from toolnexus.runtime.context import (
     Runnable,
     RunSettings,
 )
-from toolnexus.runtime.deadline import Deadline
+from toolnexus.runtime.deadline import UNLIMITED, Deadline
 from toolnexus.runtime.hooks import NO_HOOKS, HookSet
 from toolnexus.runtime.ledger import Ledger
 from toolnexus.runtime.questions import Asker
@@ -206,7 +206,7 @@ class LocalRunner:
             run.emit(RunStarted(path=frame.path, agent=target.name))
         outcome, error = _FAILED, None
         reason = "not run: the run failed"
-        frame.deadline = Deadline(seconds)
+        frame.deadline = UNLIMITED if seconds is None else Deadline(seconds)
         try:
             async with frame.deadline as deadline:
                 try:

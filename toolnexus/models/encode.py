@@ -49,7 +49,7 @@ class Encoded(Generic[T]):
 
     def __init__(self, encode: Callable[[Message], T]) -> None:
         self._encode = encode
-        self._known: dict[int, tuple[Message, T]] = {}
+        self._known: dict[int, tuple[Message, T]] | None = None
         self._seen: list[Message] = []
         self._forms: list[T] = []
 
@@ -63,23 +63,25 @@ class Encoded(Generic[T]):
             self._look_up()
             self._seen, kept = list(messages), 0
         for message in messages[kept:]:
-            entry = self._known.get(id(message))
+            entry = None if self._known is None else self._known.get(id(message))
             self._forms.append(self._encode(message) if entry is None else entry[1])
-        if len(self._known) > 2 * len(messages) + 64:  # hooks that copy must not make us grow for ever
-            self._known.clear()
+        if self._known is not None and len(self._known) > 2 * len(messages) + 64:
+            self._known = None  # hooks that copy must not make us grow for ever
         return self._forms
 
     def replace(self, messages: Sequence[Message], encoded: Sequence[T]) -> None:
         """Use `encoded` for `messages` from now on."""
-        self._look_up()
+        known = self._look_up()
         for message, form in zip(messages, encoded, strict=True):
-            self._known[id(message)] = (message, form)
+            known[id(message)] = (message, form)
 
-    def _look_up(self) -> None:
+    def _look_up(self) -> dict[int, tuple[Message, T]]:
         """Find by identity from now on what was found by its place."""
+        known = self._known = self._known or {}
         for message, form in zip(self._seen, self._forms, strict=True):
-            self._known[id(message)] = (message, form)
+            known[id(message)] = (message, form)
         self._seen, self._forms = [], []
+        return known
 
 
 def remembered(memo: dict[Any, Any], key: Any, value: object, encode: Callable[[], bytes]) -> bytes:

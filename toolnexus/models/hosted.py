@@ -151,15 +151,15 @@ class HostedModel(ABC):
         return self._ways.answer(request, self._has_native, self._send)
 
     def _send(self, request: ModelRequest, way: Way | None = None) -> CoroutineType[Any, Any, ModelResponse]:
-        return self._answered(request, self._body(request, way))
+        return self._answered(request, way)
 
-    async def _answered(self, request: ModelRequest, body: bytes) -> ModelResponse:
+    async def _answered(self, request: ModelRequest, way: Way | None) -> ModelResponse:
         retries: Retries | None = None
         while True:
             try:
                 if request.sink is not None:
-                    return await self._streamed(body, request.sink)
-                reply = await self._wire.post(self._path, body)
+                    return await self._streamed(request, request.sink, way)
+                reply = await self._wire.post(self._path, self._body(request, way))
                 return self._read(partial(_response, self._reading(None), reply))
             except (Broken, ModelError) as error:
                 failed = error
@@ -294,11 +294,13 @@ class HostedModel(ABC):
                 fields.pop(key, None)
         return fields
 
-    async def _streamed(self, body: bytes, sink: ModelSink) -> ModelResponse:
+    async def _streamed(self, request: ModelRequest, sink: ModelSink, way: Way | None) -> ModelResponse:
         reading = self._reading(sink)
         try:
             try:
+                body = self._body(request, way)
                 async with aclosing(self._wire.stream(self._path, body)) as events:
+                    del body
                     async for event in events:
                         reading.feed(event)
                         if reading.said:

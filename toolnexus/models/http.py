@@ -7,7 +7,6 @@ aiohttp is loaded by the first request, not by making a model.
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,6 @@ T = TypeVar("T")
 
 _DRAIN = 0.5
 _UNREACHED = ("ClientConnectorError", "ClientConnectorDNSError")
-_IN_ONE_WRITE = 1 << 20
 _ERROR_BODY = 64 << 10
 _DOCUMENT = (b"{", b"[", b"<")
 """How JSON and a page begin, whatever a server calls them, and no event does."""
@@ -100,7 +98,9 @@ class HttpWire:
         """What `read` makes of the content that the endpoint answers with, and of its kind."""
         self._in_flight += 1
         try:
-            async with await self._request(path, body, streamed=False) as response:
+            sent = self._request(path, body, streamed=False)
+            del body
+            async with await sent as response:
                 await self._accept(response)
                 data, kind = await response.read(), response.content_type
         except (TimeoutError, OSError, _client_error()) as error:
@@ -117,7 +117,9 @@ class HttpWire:
         host = self._host
         self._in_flight += 1
         try:
-            async with await self._request(path, body, streamed=True) as response:
+            sent = self._request(path, body, streamed=True)
+            del body
+            async with await sent as response:
                 await self._accept(response)
                 content, kind = response.content, response.content_type
                 chunk = await _first(content) if kind != "text/event-stream" else await content.readany()
@@ -171,14 +173,14 @@ class HttpWire:
         options = self._options.get((path, streamed))
         if options is None:
             options = self._options[path, streamed] = self._request_options(path, streamed)
-        data: Any = body
-        if not isinstance(body, bytes):  # it says itself what it is
-            headers = options["headers"].copy()
-            headers.popall("content-type")
-            options = {**options, "headers": headers}
-        elif len(body) >= _IN_ONE_WRITE:
-            data = io.BytesIO(body)
-        return self._pool.session().post(data=data, **options)
+        session = self._pool.session()
+        if isinstance(body, bytes):
+            from toolnexus.models.body import Body
+
+            return session.post(data=Body(body), **options)
+        headers = options["headers"].copy()
+        headers.popall("content-type")  # a form says itself what it is
+        return session.post(data=body, **{**options, "headers": headers})
 
     async def _accept(self, response: ClientResponse) -> None:
         """Raises `ModelHTTPError` for an answer that is an error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from sys import intern
 from typing import Any, cast
 
 from toolnexus.core.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart
@@ -234,7 +235,7 @@ def _ordinary(calls: Any) -> list[ToolCallPart]:
         id, name, arguments = call.get("id"), function["name"], function["arguments"]
         if not (id and name and arguments.strip()) or not type(id) is type(name) is type(arguments) is str:
             return []
-        parts.append(ToolCallPart(id, name, arguments))
+        parts.append(ToolCallPart(id, intern(name), arguments))  # a run calls the same tools again and again
     return parts
 
 

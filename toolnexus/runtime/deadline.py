@@ -55,3 +55,7 @@ class Deadline:
         self._pauses -= 1
         if self._pauses == 0 and self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._left)
+
+
+UNLIMITED = Deadline(None)
+"""For all runs without a limit."""

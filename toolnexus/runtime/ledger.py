@@ -96,12 +96,13 @@ class Ledger:
         self.agent = agent
         self.tool_calls = 0
         self.by_model: dict[str, Tally] = {}
-        self.children: list[Ledger] = []
+        self.children: list[Ledger] | tuple[()] = ()
         inherited = parent.meters if parent is not None else ()
         own = [Meter(budget, path) for budget in budgets]
         self.meters = (*inherited, *own) if own else inherited
         if parent is not None:
-            parent.children.append(self)
+            beside = parent.children = parent.children or []
+            beside.append(self)
 
     def reserve_request(self) -> None:
         """Claim one model request. Raises `LimitReached`, outermost budget first, claiming nothing."""
