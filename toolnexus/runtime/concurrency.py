@@ -27,11 +27,12 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
                 raise
             raise RuntimeError("a job was cancelled from inside") from stray
 
-    tasks = [asyncio.create_task(job()) for job in jobs]
+    create = asyncio.get_running_loop().create_task
+    tasks = [create(job()) for job in jobs]
     del jobs  # many may wait long: what only started them need not stay
     try:
         await asyncio.sleep(0)  # what waits for nothing has ended by then, and `gather` is dear
-        if all([_has_result(task) for task in tasks]):
+        if all([t.done() and not t.cancelled() and t.exception() is None for t in tasks]):
             return [task.result() for task in tasks]
         return await asyncio.gather(*tasks)
     except asyncio.CancelledError as stray:
@@ -41,10 +42,6 @@ async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[
         raise RuntimeError("a job was cancelled from inside") from stray
     finally:
         await stop(tasks)
-
-
-def _has_result(task: asyncio.Task[Any]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
 
 
 async def stop(tasks: Sequence[asyncio.Task[Any]]) -> None:
