@@ -47,7 +47,7 @@ wheel: $(VENV)/.dev  ## dist/*.whl
 	@ls dist
 
 bench: $(VENV)/.dev  ## our figures beside a hand-written loop
-	@echo "toolnexus: measuring against a hand-written loop (a few minutes)"
+	@echo "toolnexus: measuring against a hand-written loop (seven to ten minutes)"
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 mutation: $(VENV)/.dev  ## small changes of engine/ and runtime/ that no test notices
@@ -55,7 +55,7 @@ mutation: $(VENV)/.dev  ## small changes of engine/ and runtime/ that no test no
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
 bench-peers: $(VENV)/.dev  ## beside other packages too; installs each into the user's cache
-	@echo "toolnexus: measuring beside other packages (about fifteen minutes, and ten more to install them once)"
+	@echo "toolnexus: measuring beside other packages (about twenty-five minutes, and five more to install them once)"
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 clean:
