@@ -37,7 +37,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("first", *WORKS), ("floor", "ours")),
 }
 AGAIN = 3
-"""A short workload is measured so often in a pass: a busy neighbour spoils seconds, and what is short wholly."""
+"""A short workload is measured so often in a pass: a neighbour that is busy for a second spoils it wholly."""
 LONG = {"rounds10", "rounds100", "rounds500", "asks", "agents256", "agents1000", "stream", "large"}
 UNITS = {"ms": 1e3, "µs": 1e6, "KB": 1 / 1024, "MB": 1 / 1024**2, "": 1.0}
 
