@@ -99,7 +99,7 @@ class Ledger:
         self.children: list[Ledger] | tuple[()] = ()
         inherited = parent.meters if parent is not None else ()
         own = [Meter(budget, path) for budget in budgets]
-        self.meters = (*inherited, *own) if own else inherited
+        self.meters: tuple[Meter, ...] = (*inherited, *own) if own else inherited
         if parent is not None:
             beside = parent.children = parent.children or []
             beside.append(self)
