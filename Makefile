@@ -9,7 +9,7 @@ demo: $(VENV)/.installed  ## watch two sub-agents find a bug; no key needed
 	@$(BIN)/toolnexus demo $(ARGS)
 
 test: $(VENV)/.dev  ## the tests
-	@echo "toolnexus: running the tests (under two minutes on two cores)"
+	@echo "toolnexus: running the tests (about two minutes on two cores)"
 	@$(BIN)/python -m pytest -n 5 --dist worksteal $(ARGS)
 
 test-exhaustive: $(VENV)/.dev  ## the tests that play every point, or inputs by the thousand
