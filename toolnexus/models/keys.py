@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from toolnexus.errors import ConfigError
+from toolnexus.runtime.redact import UNRESERVED
 
 Provider = Literal["openai", "anthropic"]
 
@@ -108,16 +109,13 @@ def place(url: str) -> tuple[str, str]:
     return parts.netloc, parts.query
 
 
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-
-
 def _plain(url: str) -> str:
     """Host and port of an http address that is as plain as most are, read without loading urllib (4 ms);
     `""` for all others."""
     scheme, _, rest = url.partition("://")
     at, _, path = rest.partition("/")
     host, colon, port = at.partition(":")
-    plain = scheme in ("http", "https") and host and _PLAIN.issuperset(host + path.replace("/", ""))
+    plain = scheme in ("http", "https") and host and UNRESERVED.issuperset(host + path.replace("/", ""))
     digits = not colon or (len(port) < 6 and port.isascii() and port.isdecimal() and int(port) < 65536)
     return at if plain and digits else ""
 

@@ -100,9 +100,9 @@ class SdkWire:
                 f"(such as {_PLAIN[self._provider]}), 'sdk', or an object with post, stream and aclose"
             )
         self._client = client.with_options(max_retries=0)
+        self._addresses: dict[str, str] = {}  # those of another client may be others
         # The clouds' clients read the model out of the body to build their own URL: they need the object.
         self._takes_bytes = type(client) is getattr(self._sdk, _PLAIN[self._provider])
-        self._addresses: dict[str, str] = {}
         url = client.base_url
         self._host = url.host if url.port is None else f"{url.host}:{url.port}"
         found = [getattr(client, name, None) for name in _SECRETS]

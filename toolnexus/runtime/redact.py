@@ -8,7 +8,8 @@ from typing import Any, cast
 
 MASK = "[redacted]"
 _SHORTEST = 6
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+"""What no address writes in another way (RFC 3986, 2.3)."""
 
 
 class Redactor:
@@ -125,7 +126,7 @@ def _spellings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    if not _UNRESERVED.issuperset(secret):
+    if not UNRESERVED.issuperset(secret):
         from urllib.parse import quote  # 4 ms, for the few keys that an address writes in another way
 
         yield quote(secret.encode("utf-8", "surrogatepass"), safe="")
